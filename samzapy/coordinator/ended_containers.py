@@ -21,6 +21,7 @@ from samzapy.model.caution import Piece, Suspects, piece_from_json
 from samzapy.model.ownership import ContainerRecord
 from samzapy.model.process_end import WATCHDOG, ProcessEnd
 from samzapy.model.states import ContainerOutcome, TaskState
+from samzapy.plan import restarts
 from samzapy.plan.deadly_record_search import Found, after_death, hopeless, next_limit, unproved
 from samzapy.plan.declared_dead import (
     Dismiss,
@@ -39,7 +40,6 @@ from samzapy.plan.declared_dead import (
 from samzapy.plan.members import Event, Phase  # fmt: skip
 from samzapy.plan.memory import killed_for_memory
 from samzapy.plan.moves import orphans
-from samzapy.plan.restarts import FIRST_BACKOFF_S, GiveUp, Restart, decide_restart
 from samzapy.ports import Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
@@ -176,8 +176,10 @@ class Liveness:
 
     def _restart_or_give_up(self, member: Member, now: float, lost: tuple[str, ...], host: str, suspected: Suspects | None) -> None:
         """Plan again after a death; containers with copies on other hosts than `host` take over the tasks `lost` at once."""
-        decision = self._decide(member, now, suspected)
-        if isinstance(decision, GiveUp):
+        deaths = [(death.at_s, death.counts) for death in member.history.deaths]
+        settings, caution = self._settings, self._roster.caution
+        decision = restarts.restart_or_end(deaths, hopeless(caution), suspected, now, settings.max_restarts, settings.restart_window_s)
+        if isinstance(decision, restarts.EndJob):
             story = "; ".join(str(d) for d in member.history.deaths[-TOLD_DEATHS:])
             remedy = "See its log lines above." if suspected is None else _look_at(suspected)
             self._roster.fail(member, {"code": "SZ340", "message": f"{decision.reason}. The last deaths: {story}", "remedy": remedy})
@@ -185,19 +187,6 @@ class Liveness:
         self._roster.members.restart_after_death(member, decision.delay_s)
         holders = {m.number: m.holder() for m in self._roster.members.values() if m.is_live}
         self._roster.desired.update(orphans(holders, lost, host))
-
-    def _decide(self, member: Member, now: float, suspected: Suspects | None) -> Restart | GiveUp:
-        """The consequence of its last death: restart, after how long, or the end of the job."""
-        record = hopeless(self._roster.caution)
-        if record is not None:
-            return GiveUp(f"record {record.record} ended it {record.deaths} times, the last ones while `on_error` was applied to the record")
-        if suspected is not None and suspected.alone > self._settings.max_restarts:
-            return GiveUp(f"{suspected.alone} of its processes ended while record {suspected.piece} alone was processed; that does not prove that it ended them")
-        deaths = member.history.deaths
-        if not deaths[-1].counts:
-            return Restart(FIRST_BACKOFF_S)
-        counted = [d.at_s for d in deaths if d.counts]
-        return decide_restart(counted, now, self._settings.max_restarts, self._settings.restart_window_s)
 
     def _suspect(self, member: Member, at: Piece | None, end: ProcessEnd) -> Found:
         """A container ended without a reason: update the suspects among the records that were under way."""

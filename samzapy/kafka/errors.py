@@ -118,6 +118,22 @@ def transaction_error(error: KafkaError, doing: str, topic: str = "", timed: Col
     return InDoubt(text, "")
 
 
+def undelivered(error: LogError, rejected: LogError | None, forbidden: str) -> LogError:
+    """What ends a transaction, of which a record was not delivered. An end that nobody asked for yet cannot be in doubt: the transaction is aborted.
+
+    Args:
+        error: of that record, as `transaction_error` has it.
+        rejected: what the library's log says of a record that was refused; `forbidden`: of a missing permission. Of later records it says less.
+    """
+    if isinstance(error, Fenced | NotAuthorized | RecordRejected | TimestampRefused | ClusterUnreachable):
+        return error
+    if rejected is not None:
+        return rejected
+    if forbidden:  # no record is at fault
+        return NotAuthorized(forbidden, ALLOW)
+    return TransactionAborted(error.message, error.remedy)
+
+
 def topic_in(text: str) -> str:
     """The topic that the library names where it says why a transaction failed; "" if it names none. Every refused record of the contract tests
     is named so (test_that_a_record_itself_was_refused_is_told_whatever_is_done_next)."""

@@ -26,17 +26,15 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from samzapy.api.errors import (
     ClusterUnreachable,
-    Fenced,
     InDoubt,
     LogError,
-    NotAuthorized,
     RecordRejected,
     TimestampRefused,
     TransactionAborted,
     shortened,
 )
 from samzapy.kafka.client import CLOSED, Looked, Settings, served
-from samzapy.kafka.errors import ALLOW, init_error, rejection, transaction_error
+from samzapy.kafka.errors import init_error, rejection, transaction_error, undelivered
 from samzapy.kafka.listener import Listener
 from samzapy.kafka.logins import Refusals
 from samzapy.kafka.making import making
@@ -252,13 +250,8 @@ class KafkaTransactionalProducer:
             return
         with contextlib.suppress(KafkaException):  # serve the log first; an error that this raises comes after the poison and says less
             served(self._producer.poll, 0)
-        if isinstance(self._poison, Fenced | NotAuthorized | RecordRejected | TimestampRefused | ClusterUnreachable):
-            raise self._poison
-        if self._heard.rejected:
-            raise self._heard_rejection()
-        if self._heard.forbidden:  # later records only say "erroneous state"; no record is at fault
-            raise NotAuthorized(f"{self._id}: {self._heard.forbidden}", ALLOW)
-        raise TransactionAborted(self._poison.message, self._poison.remedy)
+        rejected = self._heard_rejection() if self._heard.rejected else None
+        raise undelivered(self._poison, rejected, f"{self._id}: {self._heard.forbidden}" if self._heard.forbidden else "")
 
     def _heard_rejection(self) -> TransactionAborted:
         heard = self._heard

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from samzapy.api.errors import Fenced, LauncherError, LogError, OwnedElsewhere, StateMismatch, StateRefused, Superseded
-from samzapy.coordinator import ended_containers
 from samzapy.coordinator.job_coordinator import ATTEMPTS, JobCoordinator
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process
@@ -246,7 +245,6 @@ def test_the_stack_of_one_death_is_not_told_of_another() -> None:
 
 
 def test_deaths_that_bring_the_search_for_a_record_nearer_do_not_use_the_budget_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ended_containers, "FIRST_BACKOFF_S", 0.0)
     with Stage(max_restarts=1) as stage:
         pieces = [None, (0, 500), (15, 30), (20, 21), (20, 21)]
         for number, bounds in enumerate(pieces, 1):
@@ -270,7 +268,6 @@ def test_deaths_that_bring_the_search_for_a_record_nearer_do_not_use_the_budget_
 
 
 def test_a_record_that_ends_its_container_while_it_is_given_up_ends_the_job_whatever_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ended_containers, "FIRST_BACKOFF_S", 0.0)
     with Stage(max_restarts=100) as stage:
         for number in range(1, 6):
             _, launch, handle = stage.await_launch(number)
@@ -286,7 +283,6 @@ def test_a_record_that_ends_its_container_while_it_is_given_up_ends_the_job_what
 def test_who_is_killed_from_outside_at_the_same_record_passes_nothing_by_and_ends_the_job_with_its_name(
     monkeypatch: pytest.MonkeyPatch, max_restarts: int
 ) -> None:
-    monkeypatch.setattr(ended_containers, "FIRST_BACKOFF_S", 0.0)
     monkeypatch.setattr(restarts, "FIRST_BACKOFF_S", 0.0)
     with Stage(max_restarts=max_restarts) as stage:
         for number in range(1, max_restarts + 3):

@@ -7,11 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from samzapy.api.errors import ConfigurationError, LauncherError
+from samzapy.model.caution import Condemned, Suspects, piece_of
+from samzapy.model.dead_letter import Origin
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.assignment import check_slots, plan
 from samzapy.plan.grouping import group
-from samzapy.plan.restarts import GiveUp, Restart, decide_restart
+from samzapy.plan.restarts import FIRST_BACKOFF_S, EndJob, Restart, decide_restart, restart_or_end
 from samzapy.plan.topics import internal_topics, what_is_wrong
 from samzapy.ports import TopicFacts, TopicSpec
 
@@ -56,8 +58,27 @@ def test_the_first_restart_is_at_once_later_ones_wait_longer_and_the_budget_ends
     waits = [d.delay_s for d in delays if isinstance(d, Restart)]
     assert waits == sorted(waits)
     assert len(waits) == 8
-    assert isinstance(decide_restart([float(i) for i in range(9)], 9.0, 8, 300.0), GiveUp)
-    assert decide_restart([0.0, 1000.0], 1000.0, 0, 300.0) == GiveUp("it died 1 times within 300 s; containers.max_restarts allows 0 restarts")
+    assert isinstance(decide_restart([float(i) for i in range(9)], 9.0, 8, 300.0), EndJob)
+    assert decide_restart([0.0, 1000.0], 1000.0, 0, 300.0) == EndJob("it died 1 times within 300 s; containers.max_restarts allows 0 restarts")
+
+
+def test_a_death_that_brings_the_search_for_a_record_nearer_costs_nothing_of_the_budget() -> None:
+    assert Restart(FIRST_BACKOFF_S) == restart_or_end([(float(i), False) for i in range(20)], None, None, 20.0, 0, 300.0)
+    assert Restart(0.0) == restart_or_end([(1.0, False), (2.0, False), (3.0, True)], None, None, 3.0, 1, 300.0)
+    assert isinstance(restart_or_end([(1.0, True), (2.0, False), (3.0, True)], None, None, 3.0, 1, 300.0), EndJob)
+
+
+def test_a_record_that_is_suspected_too_often_or_ends_what_gives_it_up_ends_the_job_by_its_name() -> None:
+    record, deaths = Origin("in", 0, 20), [(1.0, False)]
+    often = Suspects(piece_of([record]), alone=4)
+    assert EndJob("4 of its processes ended while record in[0]@20 alone was processed; that does not prove that it ended them") == restart_or_end(
+        deaths, None, often, 1.0, 3, 300.0
+    )
+    assert Restart(FIRST_BACKOFF_S) == restart_or_end(deaths, None, often, 1.0, 4, 300.0)
+    given_up = Condemned(record, 4, "exit code 3", 0)
+    assert EndJob("record in[0]@20 ended it 4 times, the last ones while `on_error` was applied to the record") == restart_or_end(
+        deaths, given_up, often, 1.0, 3, 300.0
+    )
 
 
 def test_deaths_before_the_window_are_forgiven() -> None:
