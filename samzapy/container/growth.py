@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from samzapy.api.errors import LogError, StateMismatch, StateRefused
 from samzapy.model.offsets import TopicPartition
-from samzapy.plan.first_run import MADE_AGAIN, STATE_IS_LOST, lost_while_running
+from samzapy.plan.lost_topics import MADE_AGAIN, STATE_IS_LOST, lost_while_running
 from samzapy.ports import Admin, Clock, Log, TopicOutline
 
 LOG = logging.getLogger("samzapy.container")

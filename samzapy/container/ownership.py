@@ -15,7 +15,7 @@ from samzapy.api.errors import StateRefused, Superseded
 from samzapy.container.transaction import Transaction
 from samzapy.model.names import Job
 from samzapy.model.ownership import ContainerRecord, FirstRun, Ledger
-from samzapy.plan.first_run import checkpoints_gone, differs_from_first_run
+from samzapy.plan.lost_topics import checkpoints_gone, differs_from_first_run
 from samzapy.ports import Clock, Log, TransactionalProducer
 from samzapy.readers import read_ledger
 

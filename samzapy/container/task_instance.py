@@ -17,8 +17,8 @@ from samzapy.api.errors import TaskError
 from samzapy.api.store import KeyValueStore
 from samzapy.api.task import StreamTask
 from samzapy.container.failure import PROGRAM
-from samzapy.container.metrics import OperatorCounts, TaskMetrics
 from samzapy.container.spec import InputSpec
+from samzapy.container.task_metrics import OperatorCounts, TaskMetrics
 from samzapy.container.watermark import Lane, TaskTime
 from samzapy.model.checkpoint import MAX_CONDEMNED, Checkpoint
 from samzapy.model.event_time import LaneMark

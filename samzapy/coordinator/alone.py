@@ -17,7 +17,7 @@ from samzapy.coordinator.run_lease import Lease
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.names import Job
 from samzapy.model.ownership import LEASE_KEY, Ledger
-from samzapy.plan.first_run import coordinator_emptied
+from samzapy.plan.lost_topics import coordinator_emptied
 from samzapy.ports import Clock, Log
 
 NOTHING = "Nothing has changed."

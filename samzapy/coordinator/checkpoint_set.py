@@ -34,7 +34,7 @@ from samzapy.plan.checkpoint_orders import (
     resolve,
     steps,
 )
-from samzapy.plan.first_run import lost_checkpoints
+from samzapy.plan.lost_topics import lost_checkpoints
 from samzapy.ports import Clock, Consumer, Log, TopicFacts
 from samzapy.readers import read_checkpoint, read_to_end
 

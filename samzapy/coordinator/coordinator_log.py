@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from samzapy.api.errors import ClusterUnreachable, Fenced, LogError, TopicMissing
 from samzapy.model.names import Job
 from samzapy.model.ownership import Ledger
-from samzapy.plan.first_run import MADE_AGAIN, lost_while_running
+from samzapy.plan.lost_topics import MADE_AGAIN, lost_while_running
 from samzapy.ports import Admin, Clock, Log, TopicOutline, TransactionalProducer
 from samzapy.readers import owners_known, read_ledger
 

@@ -31,7 +31,7 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.ownership import FIRST_RUN_KEY, Ledger, end_offsets_key, end_offsets_to_bytes, input_key, input_to_bytes
 from samzapy.model.states import JobState
-from samzapy.plan.first_run import coordinator_emptied, differs_from_first_run
+from samzapy.plan.lost_topics import coordinator_emptied, differs_from_first_run
 from samzapy.plan.members import Phase
 from samzapy.plan.preview import last_owners
 from samzapy.ports import Clock, Launcher, Log

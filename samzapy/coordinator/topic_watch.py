@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from samzapy.api.errors import NoLeader, SamzapyError, StateMismatch, StateRefused
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
-from samzapy.plan.first_run import MADE_AGAIN, lost_while_running
+from samzapy.plan.lost_topics import MADE_AGAIN, lost_while_running
 from samzapy.plan.topics import other_times, wrong_policy
 from samzapy.ports import Admin, Clock, Log, TopicSpec
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from samzapy.config.schema import Settings
 from samzapy.model.offsets import TopicPartition
-from samzapy.plan.first_run import changelog_gone, checkpoints_gone, internal_gone
+from samzapy.plan.lost_topics import changelog_gone, checkpoints_gone, internal_gone
 from samzapy.ports import Clock, Log
 from samzapy.readers import read_checkpoint, read_ledger
 from samzapy.wiring.job_topics import JobTopics, job_of

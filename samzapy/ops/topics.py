@@ -21,7 +21,7 @@ from samzapy.model.ownership import FirstRun, Ledger
 from samzapy.ops.inspection import foreign_changelog
 from samzapy.ops.made_again import refuse_to_make_again
 from samzapy.ops.transactions import refuse_too_long, try_init
-from samzapy.plan.first_run import STATE_IS_LOST, coordinator_emptied, differs_from_first_run, grown_inputs
+from samzapy.plan.lost_topics import STATE_IS_LOST, coordinator_emptied, differs_from_first_run, grown_inputs
 from samzapy.plan.topics import command_that_makes, internal_topics, is_between, what_is_wrong
 from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec, no_leader
 from samzapy.wiring.job_topics import JobTopics, job_of

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from samzapy.api.errors import ConfigurationError, TaskError
 from samzapy.container.failure import told_stack
-from samzapy.container.metrics import OperatorCounts
+from samzapy.container.task_metrics import OperatorCounts
 from samzapy.ports import TopicSpec
 from samzapy.serde.basic import MAX_JSON_BYTES
 from samzapy.streams import Aggregate, App, Stream, agg, tumbling

@@ -1,4 +1,5 @@
-"""Plain numbers that the hot loop can afford; read by the heartbeat, exported by the coordinator."""
+"""What a task counts of its own, and what the operators of its program do: plain numbers that the hot loop can afford; read by the heartbeat, exported by
+the coordinator."""
 
 from __future__ import annotations
 

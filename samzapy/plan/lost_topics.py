@@ -1,4 +1,4 @@
-"""Whether the facts of the job's first run still hold: no checkpoint can show that, because the checkpoints themselves may be lost.
+"""What is told of a topic of the job that was lost, or lost its records, and of the change from the job's first run on that shows it.
 
 A task without a checkpoint starts from the beginning of its inputs. That is right once. A checkpoint topic that was deleted and made again
 looks the same to each task, unless its changelogs hold state that contradicts; so does a task that came to be because the inputs have grown,
