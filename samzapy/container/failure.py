@@ -26,7 +26,6 @@ from samzapy.printable import printable
 
 LOG = logging.getLogger("samzapy.container")
 Decode = Callable[[bytes], Any]
-FAIL, SKIP, DEAD_LETTER = "fail", "skip", "dead_letter"
 FIRST_BACKOFF_S = 0.01
 MAX_BACKOFF_S = 1.0
 MAX_FRAMES = 50

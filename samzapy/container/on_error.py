@@ -13,9 +13,6 @@ from samzapy.api.errors import CodeReplaced, RecordTooLarge, SamzapyError, Serde
 from samzapy.container.commits import Commits
 from samzapy.container.facts import Errors
 from samzapy.container.failure import (  # fmt: skip
-    DEAD_LETTER,
-    FAIL,
-    SKIP,
     brief,
     dead_letter_of,
     described,
@@ -31,21 +28,12 @@ from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInput
 from samzapy.container.transaction import Transaction
+from samzapy.plan.on_error_policy import DEAD_LETTER, FAIL, SKIP, ends_job
 from samzapy.ports import Clock, Message
 
 ACTIONS = {FAIL: "stopped the job", SKIP: "skipped", DEAD_LETTER: "set aside"}
 AGAIN = "ignored when it was read again"
 LOG = logging.getLogger("samzapy.container")
-
-
-def ends_job(on_error: str) -> bool:
-    """Whether a record that is given up ends the job (`then: fail`); else the job goes on after it."""
-    return on_error == FAIL
-
-
-def retries_after(error: BaseException, retries: int) -> int:
-    """How often a record that raised this is tried again. What is not committed takes memory: after a commit it may have enough, so that is one more."""
-    return retries + 1 if isinstance(error, MemoryError) else retries
 
 
 class GivenUpRecords:

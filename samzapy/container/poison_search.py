@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from samzapy.api.errors import RecordRejected, SamzapyError, TransactionAborted
 from samzapy.container.transaction import Contents
 from samzapy.model.dead_letter import Origin
+from samzapy.plan.on_error_policy import is_tried_again
 from samzapy.plan.transaction_size import HALF, SHRINK_BY, SLOW, TransactionSize
 
 MAX_ABORTS = 3
@@ -95,7 +96,7 @@ class PoisonSearch:
             if last in contents.skipped:
                 return GiveUp(f"record {last} is refused, and cannot be set aside either", True)
             attempts = self._attempts[last] = self._attempts.get(last, 0) + 1
-            if attempts <= self._retries:
+            if is_tried_again(attempts, self._retries):
                 return Replay(1)
             culprit = self.condemned[last] = Culprit(last, error, self._attempts.pop(last))
             return culprit

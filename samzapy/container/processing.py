@@ -19,7 +19,7 @@ from samzapy.container.failure import backoff_s, is_users, origin_of, refuse_ret
 from samzapy.container.forked import end_child
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
-from samzapy.container.on_error import GivenUpRecords, retries_after
+from samzapy.container.on_error import GivenUpRecords
 from samzapy.container.pausing import Paused
 from samzapy.container.poison_search import Culprit, PoisonSearch
 from samzapy.container.requests import Requests
@@ -30,6 +30,7 @@ from samzapy.container.timers import Schedule
 from samzapy.container.tracing import Process, Tracing
 from samzapy.container.transaction import Transaction
 from samzapy.model.offsets import next_offset
+from samzapy.plan.on_error_policy import is_tried_again, retries_after
 from samzapy.ports import Clock, Message
 
 RELEASE_S = 0.005  # the longest that what a hook sent waits for a slow one after it
@@ -304,7 +305,7 @@ class Processing:
         attempts, retries = 1, retries_after(error, self._retries)
         if isinstance(error, MemoryError):
             self._commits.commit()
-        while failure is not None and attempts <= retries:
+        while failure is not None and is_tried_again(attempts, retries):
             error = failure
             self._retrying.failed(message, error, attempts)
             self._back_off(backoff_s(attempts))

@@ -9,7 +9,7 @@ import logging
 
 from samzapy.api.errors import LogError, RecordRejected, TaskError, TimestampRefused, TransactionAborted
 from samzapy.container.commits import Commits
-from samzapy.container.failure import FAIL, named
+from samzapy.container.failure import named
 from samzapy.container.flushing import Flushing
 from samzapy.container.generations import begin_empty
 from samzapy.container.hooks import Hooks
@@ -22,6 +22,7 @@ from samzapy.container.tasks import Tasks
 from samzapy.container.timers import Schedule
 from samzapy.container.transaction import Contents, Transaction
 from samzapy.model.states import TaskState
+from samzapy.plan.on_error_policy import ends_job
 
 LOG = logging.getLogger("samzapy.container")
 WINDOW = "window"  # the row of the table of duties
@@ -114,12 +115,12 @@ class RollBack:
         self._flushing.begin(self._schedule.reset())
 
     def _decide(self, contents: Contents, error: TransactionAborted) -> Decision:
+        """Where no record is at fault, none is searched for."""
         if isinstance(error, TimestampRefused):
             return GiveUp("Kafka refuses the time of this host's clock")  # nothing that the job does would help
-        decision = self._search.aborted(contents, error)
         if isinstance(error, RecordRejected) and error.topic == self._spec.job.checkpoint_topic:
-            return GiveUp(f"{self._spec.job.checkpoint_topic} no longer accepts checkpoints", True)  # no record is at fault
-        return decision
+            return GiveUp(f"{self._spec.job.checkpoint_topic} no longer accepts checkpoints", True)
+        return self._search.aborted(contents, error)
 
     def _raise_if_final(self, decision: Decision, contents: Contents, error: TransactionAborted, readers: list[str]) -> None:
         if isinstance(error, TimestampRefused):
@@ -128,5 +129,5 @@ class RollBack:
             at = f" at record {contents.last}" if contents.records == 1 and contents.last is not None else ""
             kind = TaskError if decision.is_final else LogError
             raise kind(f"{decision.why}{at}; the last one because: {error.message}", error.remedy) from error
-        if isinstance(decision, Culprit) and self._spec.on_error == FAIL:
+        if isinstance(decision, Culprit) and ends_job(self._spec.on_error):
             raise named(", ".join(readers), "what it sends or stores", error, str(decision.record), decision.attempts) from error

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from samzapy.config.load import LoadedJob
+from samzapy.plan.on_error_policy import DEAD_LETTER
 from samzapy.streams.picture import drawn
 from samzapy.wiring.job_topics import job_of
 from samzapy.wiring.program import graph_of
-
-DEAD_LETTER = "dead_letter"
 
 
 def about_of(loaded: LoadedJob, called: str = "", called_to_look: str = "") -> dict[str, Any]:

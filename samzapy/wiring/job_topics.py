@@ -9,11 +9,11 @@ from typing import Self
 
 from samzapy.config.registered import stored_form
 from samzapy.config.schema import Settings
-from samzapy.container.failure import DEAD_LETTER
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.plan.forgetting import OF_CLOCK, OF_RECORD, OF_VALUE, partitions_subject, store_subject, time_subject
 from samzapy.plan.grouping import group, internal_counts, refuse_left_out
+from samzapy.plan.on_error_policy import DEAD_LETTER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
