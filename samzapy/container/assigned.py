@@ -12,7 +12,8 @@ from collections.abc import Collection
 
 from samzapy import failpoints
 from samzapy.api.errors import Superseded
-from samzapy.container.commits import MOVE, Commits
+from samzapy.container.commit_due import MOVE
+from samzapy.container.commits import Commits
 from samzapy.container.joining import Joining
 from samzapy.container.ownership import Ownership
 from samzapy.container.standby import Standbys

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from samzapy.api.errors import SamzapyError
 from samzapy.container import facts
+from samzapy.container.commit_due import COMMIT, RECORD, is_full
 from samzapy.container.committer import Committer
 from samzapy.container.growth import Growth
 from samzapy.container.hooks import Hooks
@@ -24,12 +25,7 @@ from samzapy.container.transaction import Transaction
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Clock
 
-MOST_HELD = 50_000  # sums of a program
 Positions = Mapping[str, Mapping[TopicPartition, int]]
-COMMIT = "commit"  # the row of the table of duties
-# Why one was made.
-INTERVAL, SIZE, ASKED, START, MOVE, END, RECORD, EARLY = "interval", "size", "asked", "start", "move", "end", "record", "early"
-ORDERED, PAUSE = "ordered", "pause"  # by people
 
 
 class Commits:
@@ -154,10 +150,4 @@ class Commits:
 
     def is_full(self) -> bool:
         """Whether so much waits for a commit that it must not wait longer."""
-        if any(task.held >= MOST_HELD for task in self._tasks.values()):
-            return True
-        held = self._transaction.sent_bytes
-        for task in self._tasks.values():
-            for store in task.stores.values():
-                held += store.uncommitted_bytes
-        return held >= self._max_uncommitted_bytes
+        return is_full(self._tasks.values(), self._transaction.sent_bytes, self._max_uncommitted_bytes)

@@ -20,12 +20,12 @@ from samzapy import failpoints
 from samzapy.api.errors import BatchUnreadable, OffsetOutOfRange, TopicMissing, TransactionAborted
 from samzapy.container.assigned import AssignedTasks
 from samzapy.container.careful import Careful
-from samzapy.container.commits import END, RECORD, START, Commits
+from samzapy.container.commit_due import EARLY_S, END, RECORD, START
+from samzapy.container.commits import Commits
 from samzapy.container.committer import Committer
 from samzapy.container.duties import Duties
-from samzapy.container.early import EARLY_S, Early
+from samzapy.container.early import Early
 from samzapy.container.facts import OTHER, PROCESS, RESTORE, WAIT_INPUT, Facts
-from samzapy.container.failure import DEAD_LETTER
 from samzapy.container.first_offsets import may_go_on
 from samzapy.container.flushing import Flushing
 from samzapy.container.growth import Growth
@@ -56,6 +56,7 @@ from samzapy.container.unreadable import skip_unreadable
 from samzapy.ids import random_id
 from samzapy.model.caution import Caution
 from samzapy.model.offsets import TopicPartition
+from samzapy.plan.on_error_policy import DEAD_LETTER
 from samzapy.ports import Clock, Log, Supervision
 
 LOG = logging.getLogger("samzapy.container")
@@ -206,8 +207,7 @@ class Container:
         if self._consumer.stalled or self._consumer.must_grow:
             self._renew_consumer()
 
-        # Nobody waits for records while something else gets on without them: a restore, a warm copy with lag.
-        is_busy = self._joining.is_on or self._copies_lag
+        is_busy = self._joining.is_on or self._copies_lag  # nobody waits for records while a restore or a warm copy gets on without them
         most_s = WATCH_S if are_watched else EARLY_S if self._early.is_on else wait_s
         timeout_s = 0.0 if is_busy else max(0.0, min(wait_s, self._schedule.next_at - now, most_s))
         self.facts.loop.to(WAIT_INPUT)

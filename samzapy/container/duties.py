@@ -25,7 +25,8 @@ from collections.abc import Callable
 
 from samzapy.api.errors import SamzapyError
 from samzapy.container.assigned import AssignedTasks
-from samzapy.container.commits import COMMIT, INTERVAL, SIZE, Commits
+from samzapy.container.commit_due import COMMIT, why_now
+from samzapy.container.commits import Commits
 from samzapy.container.committer import Committer
 from samzapy.container.expiry import Expiry
 from samzapy.container.facts import COMMIT as COMMITTING
@@ -118,7 +119,7 @@ class Duties:
         return lambda: None if self._pausing.is_on else do()
 
     def _commit(self) -> None:
-        self._commits.commit(SIZE if self._commits.is_full() else INTERVAL)
+        self._commits.commit(why_now(self._commits.is_full()))
 
     def _restore(self) -> None:
         """Between two batches the run loop does this itself, and then it may wait; here only what would wait for the end of a long batch."""

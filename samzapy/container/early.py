@@ -6,17 +6,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from samzapy.container.collector import Collector
-from samzapy.container.commits import EARLY, Commits
+from samzapy.container.commit_due import EARLY, is_due_early
+from samzapy.container.commits import Commits
 from samzapy.container.inputs import Inputs
 from samzapy.container.marks import Marks
 from samzapy.container.spec import ContainerSpec
 from samzapy.ports import Clock, Message
 
-EARLY_S = 0.05  # between two commits, at least
-
 
 class Early:
-    """Decides whether a commit comes early.
+    """Commits early where commit_due.py says so.
 
     Attributes:
         is_on: whether the job has internal topics.
@@ -36,18 +35,10 @@ class Early:
         """After a poll. Raises as `Commits.commit`."""
         if not self.is_on or batch:
             return
-        if self._clock.monotonic() - self._commits.last_at < EARLY_S or not self.is_wanted:
-            return
-        sent = self._sent_now()
-        self._commits.commit(EARLY)
-        self._sent = sent
-
-    @property
-    def is_wanted(self) -> bool:
-        """Whether others wait for a commit: for records, or for how far a task is. That it has read on is no reason."""
-        if self._sent_now() != self._sent or any(task.held for task in self._inputs.tasks()):
-            return True
-        return any(self._marks.is_news(task, self._marks.of(task)) for task in self._inputs.tasks())
+        sent, passed_s = self._sent_now(), self._clock.monotonic() - self._commits.last_at
+        if is_due_early(passed_s, sent != self._sent, self._inputs.tasks(), self._marks):
+            self._commits.commit(EARLY)
+            self._sent = sent
 
     def _sent_now(self) -> int:
         return sum(self._collector.sent[topic] for topic in self._topics)

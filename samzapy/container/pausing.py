@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 
-from samzapy.container.commits import ORDERED, PAUSE, Commits
+from samzapy.container.commit_due import ORDERED, PAUSE
+from samzapy.container.commits import Commits
 from samzapy.container.inputs import Inputs
 from samzapy.container.transaction import Transaction
 from samzapy.model.offsets import TopicPartition

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from samzapy.container.careful import culprits_of
-from samzapy.container.commits import START, Commits
+from samzapy.container.commit_due import START
+from samzapy.container.commits import Commits
 from samzapy.container.facts import RESTORED, Facts
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 
 from samzapy import failpoints
 from samzapy.api.errors import TaskError
-from samzapy.container.commits import ASKED, END, Commits
+from samzapy.container.commit_due import ASKED, END
+from samzapy.container.commits import Commits
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
 from samzapy.container.poison_search import PoisonSearch
