@@ -160,7 +160,10 @@ def _check_classes(values: Mapping[str, Any], folders: Sequence[Path], wrong: se
         if path not in wrong and not name.startswith("avro:") and not is_registered(name) and CLASS.fullmatch(name.removeprefix(RECORD)):
             try:
                 if name.startswith(RECORD):
-                    task_class.import_record_class(name.removeprefix(RECORD), folders, path[0] == "stores" and path[-1] == "key")
+                    kept = path[0] in ("stores", "stages")
+                    task_class.import_record_class(
+                        name.removeprefix(RECORD), folders, is_key_of_state=path[0] == "stores" and path[-1] == "key", comes_back=kept
+                    )
                 else:
                     task_class.import_serde_class(name, folders)
             except ConfigError as error:

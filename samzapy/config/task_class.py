@@ -19,9 +19,10 @@ from typing import Any
 from samzapy.api.errors import ConfigurationError
 from samzapy.api.serde import holds_records
 from samzapy.api.task import StreamTask
-from samzapy.config import user_import
+from samzapy.config import model_names, user_import
 from samzapy.config.errors import ConfigError, Problem
 from samzapy.config.key_class import REMEDY, why_no_key
+from samzapy.config.model_names import other_names
 from samzapy.config.scalars import near
 
 
@@ -84,8 +85,8 @@ def import_serde_class(name: str, folders: Sequence[Path]) -> type[Any]:
     return found
 
 
-def import_record_class(name: str, folders: Sequence[Path], is_key_of_state: bool = False) -> type[Any]:
-    """The class of the objects that a serde `record:module:Class` reads and writes.
+def import_record_class(name: str, folders: Sequence[Path], *, is_key_of_state: bool = False, comes_back: bool = False) -> type[Any]:
+    """The class of the objects that a serde `record:module:Class` reads and writes. `comes_back`: samzapy reads what it writes with it.
 
     Raises:
         ConfigError: it cannot be imported, does not declare its fields, or cannot be what it is to be.
@@ -96,6 +97,8 @@ def import_record_class(name: str, folders: Sequence[Path], is_key_of_state: boo
         raise _refusal("serde", f"record:{name} does not declare its fields", hint)
     if is_key_of_state and (why := why_no_key(found)):
         raise _refusal("serde", f"objects of record:{name} cannot be keys of a store: {why}, and state is found by the bytes of its key", REMEDY)
+    if comes_back and (why := other_names(found)):
+        raise _refusal("serde", f"{why}; what is kept of record:{name} could not be read back", model_names.REMEDY)
     return found
 
 

@@ -2,7 +2,8 @@
 
 The class is a dataclass, a `msgspec.Struct` (the quickest), a NamedTuple, a TypedDict, or a pydantic model. A record that does not fit the class
 is refused when it is read, and the error names the field. A class may have `@classmethod def upgrade(cls, old: dict) -> dict`: it is given the
-fields of a record that does not fit, as an earlier version of the class wrote it, and gives those that the class has now.
+fields of a record that does not fit, as an earlier version of the class wrote it, and gives those that the class has now. A record that fits
+because its fields have defaults may be an old one too: samzapy.serde.old_records.
 
 A value that could not be read back is not written. Most values are known to fit by the types of their fields; others are read back first
 (samzapy.serde.record_fit).
@@ -22,7 +23,11 @@ import msgspec
 
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.api.serde import holds_records
+from samzapy.config.model_names import REMEDY as NAMES_REMEDY
+from samzapy.config.model_names import other_names
 from samzapy.serde.basic import MAX_JSON_BYTES, has_not_a_number, shown
+from samzapy.serde.model_fit import changed_in
+from samzapy.serde.old_records import of_old
 from samzapy.serde.record_fit import equal, its_field, lost_in, quick_check
 
 PREFIX = "record:"
@@ -38,6 +43,9 @@ class RecordSerde:
         name: as the job file has it.
         cls: the class.
 
+    Attributes:
+        comes_back: whether samzapy reads what it writes with this serde: then it has to be what was written. Of an output it need not be.
+
     Raises:
         ConfigurationError: JSON cannot hold what the class's annotations say.
     """
@@ -48,6 +56,7 @@ class RecordSerde:
     def __init__(self, name: str, cls: Any) -> None:
         self.name = name
         self.cls = cls
+        self.comes_back = True
         self._type: type = dict if is_typeddict(cls) else cls
         self._dumps: Callable[[Any], bytes]
         self._loads: Callable[[bytes], Any]
@@ -91,7 +100,7 @@ class RecordSerde:
         """Refuse a value that cannot be read, or would come back without fields that it has. If only `upgrade` can read it, it has to come back equal."""
         try:
             read = self._loads(data)
-            why = "" if self._is_model else lost_in(value, read, self._dumps)
+            why = (changed_in(value, read) if self.comes_back else "") if self._is_model else lost_in(value, read, self._dumps)
         except (ValueError, RecursionError) as error:
             if self._upgrade is not None and self._is_upgraded(value, data):
                 return
@@ -110,13 +119,31 @@ class RecordSerde:
         if len(data) > MAX_JSON_BYTES:
             raise SerdeError(f"serde {self.name} reads at most {MAX_JSON_BYTES} bytes; this record has {len(data)}.", "Split the value.")
         try:
-            return self._loads(data)
+            read = self._loads(data)
         except (ValueError, RecursionError) as error:
             said, upgrade = f"serde {self.name} cannot read {shown(data)}: {why_not(error)}", self._upgrade
             fields = _NOTHING if upgrade is None else _fields(data)
             if upgrade is None or fields is _NOTHING:
                 raise SerdeError(f"{said}.", "Use the serde that wrote it, or fix the class.") from None
             return upgraded(lambda: upgrade(fields), self._made, said)
+        return read if self._upgrade is None else self._upgraded_if_old(data, read)
+
+    def _upgraded_if_old(self, data: bytes, read: Any) -> Any:
+        """What `upgrade` makes of a record that fits, if it takes fields that the class does not have."""
+        upgrade = self._upgrade
+        old = None if upgrade is None else of_old(_fields(data), _fields(self._dumps(read)), upgrade)
+        if old is None:
+            return read
+        return upgraded(old, self._made, f"serde {self.name} read {shown(data)}, an earlier version's by its fields")
+
+    def check_comes_back(self) -> None:
+        """Whether the class reads the names that it writes.
+
+        Raises:
+            ConfigurationError: it does not, and its fields would come back as their defaults.
+        """
+        if why := other_names(self.cls):
+            raise ConfigurationError(f"serde {self.name}: {why}; what it keeps could not be read back.", NAMES_REMEDY)
 
     def of_json(self, data: bytes) -> Any:
         """An object of the class, of JSON that a person wrote. It has to fit the class as that is now: `upgrade` is not asked.

@@ -16,8 +16,11 @@ from samzapy.api.errors import SerdeError
 from samzapy.api.serde import holds_records
 from samzapy.config.fields import CLASS, SERDES
 from samzapy.config.key_class import key_fields, why_no_key
+from samzapy.config.model_names import other_names
 from samzapy.config.registered import is_registered
 from samzapy.serde.basic import shown
+from samzapy.serde.model_fit import changed_in
+from samzapy.serde.old_records import of_old
 from samzapy.serde.record import upgraded, why_not
 from samzapy.streams.places import refused
 
@@ -65,6 +68,11 @@ class Kind:
         if not self.is_record:
             return f"{self.cls.__name__} has more than one form in bytes"
         return why_no_key(self.cls) if _is_frozen(self.cls) else f"{self.cls.__name__} is not frozen"
+
+    @property
+    def why_not_kept(self) -> str:
+        """Why what is written of this kind would come back as something else; "" if it does not."""
+        return other_names(self.cls) if self.is_record and self.cls is not None else ""
 
     @property
     def key_fields(self) -> str:
@@ -133,9 +141,20 @@ def returned_kind(function: Callable[..., Any], *, items: bool = False, optional
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it, so that it can be part of an accumulator."""
+    """A value as JSON can hold it, so that it can be part of an accumulator.
+
+    Raises:
+        SerdeError: it would come back as another one.
+    """
     if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json", by_alias=True)
+        found = value.model_dump(mode="json", by_alias=True)
+        try:
+            why = changed_in(value, type(value).model_validate(found))
+        except ValueError as error:
+            why = why_not(error)
+        if why:
+            raise SerdeError(f"cannot keep {shown(value)}, because it could not be read back: {why}.", "Let the class read what it writes.")
+        return found
     return msgspec.to_builtins(value)
 
 
@@ -146,14 +165,17 @@ def unplain(kind: Kind | None) -> Callable[[Any], Any]:
     if cls is None:
         return lambda value: value
     make: Callable[[Any], Any] = getattr(cls, "model_validate", None) or (lambda value: msgspec.convert(value, cls))
+    upgrade = getattr(cls, "upgrade", None)
 
     def made(value: Any) -> Any:
         if value is None:
             return None
         try:
-            return make(value)
+            read = make(value)
         except (ValueError, RecursionError) as error:
             return _upgraded(cls, value, why_not(error), make)
+        old = None if upgrade is None else of_old(deepcopy(value), plain(read), upgrade)
+        return read if old is None else upgraded(old, make, f"{shown(value)} is an earlier version's {cls.__name__} by its fields")
 
     return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from samzapy.config import model_names
 from samzapy.streams.functions import function
 from samzapy.streams.graph import Reader, Repartition
 from samzapy.streams.kinds import Kind, kind_of
@@ -59,6 +60,9 @@ def _through(
     kind = node.value if value is None else kind_of(value, f"{what}, value=…")
     if kind is None:
         raise refused(f"{what}: the kind of its values is not known, and they go through a topic", "Give the kind, for example value=dict.", where)
+    for part, of in (("keys", key), ("values", kind)):
+        if why := of.why_not_kept:
+            raise refused(f"{what}: its {part} could not be read back: {why}", model_names.REMEDY, where)
     writer = app.add(
         Repartition, inputs=(node,), key=key, value=PANES if kind == PANE else kind, name=name, how=how, function=found, partitions=partitions,
         **rest,

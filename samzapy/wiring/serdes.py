@@ -13,6 +13,7 @@ from samzapy.config.registry_settings import SchemaRegistrySettings
 from samzapy.config.schema import Settings
 from samzapy.plan.forgetting import key_fields_subject
 from samzapy.ports import SchemaRegistry
+from samzapy.serde.record import RecordSerde
 from samzapy.serde.record_keys import as_key
 from samzapy.serde.registry import NamedSerde, found_file, serde_named
 from samzapy.wiring.job_topics import JobTopics
@@ -52,9 +53,17 @@ class Serdes:
             if is_registered(name):
                 self._made[place] = self._of_registry[place] = self.registered(name, topic, part)
             else:
-                found = serde_named(name, self.folders)
-                self._made[place] = as_key(found) if part == KEY else found
+                self._made[place] = found = as_key(serde_named(name, self.folders)) if part == KEY else serde_named(name, self.folders)
+                if isinstance(found, RecordSerde):
+                    self._know_whether_it_comes_back(found, topic)
         return self._made[place]
+
+    def _know_whether_it_comes_back(self, serde: RecordSerde, topic: str) -> None:
+        """What goes to an output is for others to read, who may want other names than the class reads."""
+        topics = JobTopics.of(self._settings)
+        serde.comes_back = topic not in topics.outputs or topic in topics.inputs
+        if topic in topics.internal or topic in topics.changelogs.values():
+            serde.check_comes_back()
 
     def of_keys(self, store: str, changelog: str) -> NamedSerde:
         """The serde of a store's keys. Raises as `of`; and where equal keys would not be equal bytes."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 import msgspec
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
+from pydantic.alias_generators import to_camel, to_pascal
 
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.serde.basic import MAX_JSON_BYTES
@@ -395,3 +400,142 @@ def test_whatever_is_written_can_be_read(cls: Any, fields: list[Any]) -> None:
             msgspec.json.decode(msgspec.json.encode(value), type=cls)
         return
     assert cls is type(serde.decode(data))
+
+
+# -- old records that fit --------------------------------------------------------------------------------------------------------------
+
+
+def renamed(kind: str, how: str) -> Any:
+    """A class whose field `celsius` was called `temperature`, and has a default; `how` its `upgrade` is written."""
+    ways: dict[str, Callable[[dict[str, Any]], Any]] = {
+        "by name": lambda old: {"celsius": old["temperature"], "room": old.get("room", "?")},
+        "with a default": lambda old: {"celsius": old.get("temperature", 0.0), "room": old.get("room", "?")},
+        "if it is there": lambda old: {**old, "celsius": old["temperature"]} if "temperature" in old else old,
+        "popped": lambda old: (old.update(celsius=old.pop("temperature")), old)[1],
+        "copied and popped": lambda old: (new := dict(old), new.update(celsius=new.pop("temperature")), new)[2],
+        "unpacked": lambda old: {"celsius": old["temperature"], **{name: value for name, value in old.items() if name != "temperature"}},
+    }
+    upgrade = classmethod(lambda cls, old: ways[how](old))
+    fields: dict[str, Any] = {"celsius": 0.0, "room": "?"}
+    annotations = {"celsius": float, "room": str}
+    base: Any = {"dataclass": object, "struct": msgspec.Struct, "model": pydantic.BaseModel}[kind]
+    made = type("Reading", (base,), {"__annotations__": annotations, "__module__": __name__, "upgrade": upgrade, **fields})
+    return dataclass(made) if kind == "dataclass" else made
+
+
+WAYS = ["by name", "with a default", "if it is there", "popped", "copied and popped", "unpacked"]
+
+
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("kind", ["dataclass", "struct", "model"])
+def test_an_old_record_that_fits_because_of_defaults_is_upgraded_and_others_are_not(kind: str, how: str) -> None:
+    cls = renamed(kind, how)
+    serde = RecordSerde("record:m:C", cls)
+
+    def read(**fields: Any) -> tuple[float, str]:
+        found = serde.decode(json.dumps(fields).encode())
+        return found.celsius, found.room
+
+    assert (21.5, "k") == read(temperature=21.5, room="k")
+    assert (20.0, "k") == read(celsius=20.0, room="k")
+    assert (20.0, "?") == read(celsius=20.0)
+    assert (20.0, "?") == read(celsius=20.0, sensor="s1")  # somebody else's record, which has more fields than the class
+    assert (0.0, "?") == read(sensor="s1")
+
+
+def test_an_old_record_that_fits_and_cannot_be_upgraded_is_refused() -> None:
+    @dataclass
+    class Reading:
+        celsius: float = 0.0
+
+        @classmethod
+        def upgrade(cls, old: dict[str, Any]) -> dict[str, Any]:
+            return {"celsius": float(old["temperature"])}
+
+    serde = RecordSerde("record:m:Reading", Reading)
+    assert Reading(7.0) == serde.decode(b'{"temperature": 7}')
+    with pytest.raises(SerdeError, match="an earlier version's by its fields; and its `upgrade` failed: ValueError"):
+        serde.decode(b'{"temperature": "warm"}')
+
+
+@dataclass
+class Inner:
+    celsius: float = 0.0
+
+
+@dataclass
+class Outer:
+    readings: list[Inner]
+    by_room: dict[str, Inner]
+
+    @classmethod
+    def upgrade(cls, old: dict[str, Any]) -> dict[str, Any]:
+        def new(each: dict[str, Any]) -> dict[str, Any]:
+            return {"celsius": each["temperature"]} if "temperature" in each else each
+
+        return {"readings": [new(each) for each in old["readings"]], "by_room": {room: new(each) for room, each in old["by_room"].items()}}
+
+
+def test_parts_of_a_record_are_upgraded_too() -> None:
+    serde = RecordSerde("record:m:Outer", Outer)
+    old = b'{"readings": [{"temperature": 1.0}, {"celsius": 2.0}], "by_room": {"attic": {"temperature": 3.0}}}'
+    assert Outer([Inner(1.0), Inner(2.0)], {"attic": Inner(3.0)}) == serde.decode(old)
+    assert Outer([Inner(2.0)], {}) == serde.decode(b'{"readings": [{"celsius": 2.0, "sensor": 5}], "by_room": {}}')
+
+
+# -- models that do not read what they write -----------------------------------------------------------------------------------------------
+
+
+def model(**named: Any) -> Any:
+    return pydantic.create_model("Priced", **named)
+
+
+CAMEL = pydantic.ConfigDict(alias_generator=pydantic.AliasGenerator(validation_alias=to_camel, serialization_alias=to_pascal))
+OTHER_NAMES = {
+    "read by another name": model(unit_price=(float, pydantic.Field(0.0, validation_alias="unitPrice"))),
+    "one of several": model(unit_price=(float, pydantic.Field(0.0, validation_alias=pydantic.AliasChoices("unitPrice", "price")))),
+    "a path": model(unit_price=(float, pydantic.Field(0.0, validation_alias=pydantic.AliasPath("price", "unit")))),
+    "written by another name": model(unit_price=(float, pydantic.Field(0.0, serialization_alias="unitPrice"))),
+    "generated": model(__config__=CAMEL, unit_price=(float, 0.0)),
+    "inside": model(lines=(list[model(unit_price=(float | None, pydantic.Field(None, validation_alias="unitPrice")))], [])),  # type: ignore[misc]
+}
+SAME_NAMES = {
+    "alias": model(unit_price=(float, pydantic.Field(0.0, alias="unitPrice"))),
+    "both": model(unit_price=(float, pydantic.Field(0.0, validation_alias="p", serialization_alias="p"))),
+    "one of several": model(unit_price=(float, pydantic.Field(0.0, validation_alias=pydantic.AliasChoices("unitPrice", "unit_price")))),
+    "by name": model(__config__=pydantic.ConfigDict(populate_by_name=True), unit_price=(float, pydantic.Field(0.0, validation_alias="unitPrice"))),
+    "not written": model(unit_price=(float, pydantic.Field(0.0, validation_alias="unitPrice", exclude=True))),
+}
+
+
+@pytest.mark.parametrize("which", OTHER_NAMES)
+def test_a_model_that_reads_other_names_than_it_writes_is_not_kept(which: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"Priced writes its field unit_price as .*but reads it from"):
+        RecordSerde("record:m:Priced", OTHER_NAMES[which]).check_comes_back()
+
+
+@pytest.mark.parametrize("which", SAME_NAMES)
+def test_a_model_that_reads_the_names_that_it_writes_is_kept(which: str) -> None:
+    RecordSerde("record:m:Priced", SAME_NAMES[which]).check_comes_back()
+
+
+class Secret(pydantic.BaseModel):
+    word: pydantic.SecretStr
+    parts: list[Any] = []
+
+
+def test_a_field_that_would_come_back_as_something_else_is_refused_where_it_is_read_back() -> None:
+    serde = RecordSerde("record:m:Secret", Secret)
+    with pytest.raises(SerdeError, match=r"its word would come back as "):
+        serde.encode(Secret(word="hush"))  # type: ignore[arg-type]
+    serde.comes_back = False
+    assert b'{"word":"**********","parts":[]}' == serde.encode(Secret(word="hush"))  # type: ignore[arg-type]
+
+
+def test_what_any_holds_may_come_back_as_json_has_it() -> None:
+    class Loose(pydantic.BaseModel):
+        of_any: Any = None
+
+    serde = RecordSerde("record:m:Loose", Loose)
+    given = {"pair": (1, 2), "day": date(2026, 11, 23), "nothing": None}
+    assert {"pair": [1, 2], "day": "2026-11-23", "nothing": None} == serde.decode(serde.encode(Loose(of_any=given))).of_any

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pydantic
 import pytest
 
 from samzapy.api.errors import ConfigurationError
@@ -23,6 +24,10 @@ class Tags:
 class Pair:
     left: int
     right: int
+
+
+class Priced(pydantic.BaseModel):
+    price: float = pydantic.Field(0.0, validation_alias="unitPrice")
 
 
 async def later(value: int) -> int:
@@ -57,6 +62,10 @@ def refusals() -> dict[str, tuple[Callable[[App, Any], object], str]]:
         "a key with many forms": (lambda app, s: app.stream("b", key=dict).count("n"), "keys of kind dict cannot be looked up"),
         "a field of a key with many forms": (lambda app, s: app.stream("b", key=Tags).count("n"), "its field 'tags' is frozenset, which has several forms"),
         "the same before an internal topic": (lambda app, s: s.key_by(Tags, "by-tags", key=Tags).count("n"), "its field 'tags' is frozenset"),
+        "values that do not come back": (
+            lambda app, s: s.map(lambda v: Priced(), value=Priced).key_by(lambda v: "a", "by-a", key=str).to("out"),
+            r"key_by\('by-a'\): its values could not be read back: Priced writes its field price as 'price', but reads it from 'unitPrice'",
+        ),
         "a key that can change": (lambda app, s: app.stream("b", key=Pair).count("n"), "Pair is not frozen"),
         "an unknown kind": (lambda app, s: s.map(lambda v: v).reduce("r", max), "the kind of its values is not known"),
         "a zero": (lambda app, s: s.fold("f", 0, lambda a, b: a), "its initial value must come from a function, not 0"),
