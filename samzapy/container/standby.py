@@ -3,6 +3,9 @@
 A copy is what a restore would build, ahead of time: committed records only, each batch with the position it leads to, in a generation
 directory of this host. When the task moves here, its restore uses the copy like any local store and reads the missing changes. So a
 copy can lag, or be given up at any time, and is never wrong. It is never on the owner's host: losing that host would lose both.
+
+A copy that has not been at its log's end for long (its process was suspended) may have missed deletions that compaction removed. It is made anew,
+by the rule by which a local store is kept or not: half of the topic's delete.retention.ms.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from samzapy.readers import read_checkpoint
 LOG = logging.getLogger("samzapy.standby")
 BATCH_RECORDS = 2000
 FLUSH_S = 10.0
+FLUSHES = 8  # at least so many in a changelog's delete.retention.ms
 RETRY_S = 1.0
 GIVE_UP_S = 5.0
 
@@ -98,6 +102,7 @@ class Standbys:
             return False
 
     def _take_batch(self, consumer: Consumer) -> bool:
+        self._leave_old(consumer)
         batch = consumer.poll(BATCH_RECORDS, 0.0)
         for partition, run in runs(batch):
             copy = self._copies.get(partition)
@@ -111,6 +116,18 @@ class Standbys:
         if self._clock.monotonic() >= self._flush_at:
             self._flush()
         return bool(batch)
+
+    def _leave_old(self, consumer: Consumer) -> None:
+        """Copies that may have missed deletions are closed as they are, and opened again: then their age is looked at, and they are made anew."""
+        now_ms = self._clock.now_ms()
+        old = {copy.task.name for copy in self._copies.values() if now_ms - copy.as_of_ms >= copy.spec.delete_retention_ms // 2}
+        for task in sorted(old):
+            gone = [partition for partition, copy in self._copies.items() if copy.task.name == task]
+            consumer.unassign(gone)
+            for partition in gone:
+                self._copies.pop(partition).store.close()
+            self._followed[task] = "it was not at the end of its changelog for half of delete.retention.ms, and is made anew"
+            LOG.warning("the warm copy of %s: %s", task, self._followed[task])
 
     def status(self) -> list[dict[str, object]]:
         """Per task: the positions of its copies by changelog partition, and why there are none."""
@@ -208,4 +225,5 @@ class Standbys:
             self._write(copy)
             failpoints.hit("standby.flush.before")
             copy.store.flush()
-        self._flush_at = self._clock.monotonic() + FLUSH_S
+        shortest_s = min((copy.spec.delete_retention_ms for copy in self._copies.values()), default=0) / 1000
+        self._flush_at = self._clock.monotonic() + min(FLUSH_S, shortest_s / FLUSHES)

@@ -271,6 +271,39 @@ def test_a_copy_that_is_not_wanted_any_more_is_let_go_of_and_comes_back(tmp_path
     assert {"a": 2, "b": 2} == dict(keeper.container.tasks[P0].stores["s"].all())
 
 
+class Setting(StreamTask):
+    """The newest value per key; a record without one deletes."""
+
+    def init(self, context):
+        self.values = context.get_store("s")
+
+    def process(self, envelope, collector, coordinator):
+        self.values.put(envelope.key, envelope.message)
+
+
+@pytest.mark.parametrize("hours", [1, 13, 40])
+def test_a_copy_that_stood_still_while_deletions_were_compacted_is_made_anew(tmp_path: Path, hours: int) -> None:
+    bench = Bench(tmp_path, Setting, partitions=2)
+    owner, keeper = Actor(bench, 0, [P0]), Actor(bench, 1, [P1])
+    bench.feed(("a", 1), ("b", 1))
+    owner.turn()
+    keeper.instructions = Instructions(bench.epoch, standby=(P0,))
+    keeper.turn()
+    bench.clock.passed += hours * 3600  # the keeper is suspended
+    bench.feed(("a", None), ("c", 1))
+    owner.turn()
+    if hours > 24:
+        bench.cluster.compact("test-1-s-changelog", drop_tombstones=True)
+    keeper.turn(300)
+    told = keeper.container.status()["standbys"]
+    assert [""] == [copy["reason"] for copy in told]
+    owner.container.close()
+    keeper.named([P0, P1])
+    keeper.turn(60)
+    assert {"b": 1, "c": 1} == bench.changelog(0) == dict(keeper.container.tasks[P0].stores["s"].all())
+    assert "local" == keeper.restored(P0)[0]
+
+
 def test_a_task_that_joins_a_broadcast_stream_gets_all_of_it_and_the_others_nothing_twice(tmp_path: Path) -> None:
     class Noting(StreamTask):
         def init(self, context):
