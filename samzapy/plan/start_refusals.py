@@ -23,7 +23,7 @@ MAX_KEY = 60  # bytes of a key that are told
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Neither would be right: stop, and say what to do."""
+    """The start is refused: why, and what to do."""
 
     reason: str
     remedy: str
