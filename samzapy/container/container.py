@@ -56,7 +56,7 @@ from samzapy.container.unreadable import skip_unreadable
 from samzapy.ids import random_id
 from samzapy.model.caution import Caution
 from samzapy.model.offsets import TopicPartition
-from samzapy.plan.on_error_policy import DEAD_LETTER
+from samzapy.plan.on_error_policy import sets_aside
 from samzapy.ports import Clock, Log, Supervision
 
 LOG = logging.getLogger("samzapy.container")
@@ -92,7 +92,7 @@ class Container:
         new_id: Callable[[], str] = random_id,
         caution: Caution = Caution(),  # noqa: B008  a value
     ) -> None:
-        if spec.on_error == DEAD_LETTER and spec.dead_letters is None:
+        if sets_aside(spec.on_error) and spec.dead_letters is None:
             raise TopicMissing(f"the dead-letter topic {spec.job.dead_letter_topic} does not exist.", "`samzapy topics JOB.yaml --create`.")
         line, name = supervision or Supervision(), f"container-{spec.number}"
         self._spec, self._clock, self._poll_records = spec, clock, spec.poll_records

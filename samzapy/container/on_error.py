@@ -28,7 +28,7 @@ from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInput
 from samzapy.container.transaction import Transaction
-from samzapy.plan.on_error_policy import DEAD_LETTER, FAIL, SKIP, ends_job
+from samzapy.plan.on_error_policy import DEAD_LETTER, FAIL, SKIP, ends_job, sets_aside
 from samzapy.ports import Clock, Message
 
 ACTIONS = {FAIL: "stopped the job", SKIP: "skipped", DEAD_LETTER: "set aside"}
@@ -47,7 +47,7 @@ class GivenUpRecords:
         self, spec: ContainerSpec, own: Ownership, transaction: Transaction, commits: Commits, clock: Clock, errors: Errors
     ) -> None:
         self._on_error, self.ends_job = spec.on_error, ends_job(spec.on_error)
-        self._dead_letters = spec.dead_letters if spec.on_error == DEAD_LETTER else None
+        self._dead_letters = spec.dead_letters if sets_aside(spec.on_error) else None
         self._own = own
         self._transaction = transaction
         self._commits = commits

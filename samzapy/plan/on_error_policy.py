@@ -1,4 +1,7 @@
-"""What `on_error` says of a record that fails: how often it is tried, and whether the job ends with it. container/on_error.py does what it says."""
+"""What `on_error` says of a record that fails: how often it is tried, whether the job ends with it, and whether it is set aside.
+
+container/on_error.py does what it says.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,11 @@ FAIL, SKIP, DEAD_LETTER = "fail", "skip", "dead_letter"
 def ends_job(then: str) -> bool:
     """Whether a record that is given up ends the job; else the job goes on after it."""
     return then == FAIL
+
+
+def sets_aside(then: str) -> bool:
+    """Whether a record that is given up goes to the dead-letter topic."""
+    return then == DEAD_LETTER
 
 
 def retries_after(error: BaseException, retries: int) -> int:

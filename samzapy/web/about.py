@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from samzapy.config.load import LoadedJob
-from samzapy.plan.on_error_policy import DEAD_LETTER
+from samzapy.plan.on_error_policy import sets_aside
 from samzapy.streams.picture import drawn
 from samzapy.wiring.job_topics import job_of
 from samzapy.wiring.program import graph_of
@@ -21,7 +21,7 @@ def about_of(loaded: LoadedJob, called: str = "", called_to_look: str = "") -> d
         "outputs": [{"topic": o.topic, "serdes": f"{o.key} → {o.value}"} for o in settings.outputs],
         "stores": [{"name": name, "changelog": store.changelog, "serdes": f"{store.key} → {store.value}"} for name, store in settings.stores.items()],
         "operators": _operators(loaded),
-        "dead_letters": names.dead_letter_topic if settings.on_error.then == DEAD_LETTER else "",
+        "dead_letters": names.dead_letter_topic if sets_aside(settings.on_error.then) else "",
         "config": [origin.to_json() for origin in loaded.origins],
         "guarantee": settings.commit.guarantee, "commit_interval_s": settings.commit.interval_ms / 1000,
         "containers": settings.containers.count,

@@ -13,7 +13,7 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.plan.forgetting import OF_CLOCK, OF_RECORD, OF_VALUE, partitions_subject, store_subject, time_subject
 from samzapy.plan.grouping import group, internal_counts, refuse_left_out
-from samzapy.plan.on_error_policy import DEAD_LETTER
+from samzapy.plan.on_error_policy import sets_aside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class JobTopics:
             everywhere=frozenset() if stages is None else frozenset(one.topic for one in stages.internal.values() if one.everywhere),
             together=None if stages is None else stages.together,
             changelogs={name: topic if isinstance(topic, str) else job.changelog_topic(name) for name, topic in named.items()},
-            dead_letters=job.dead_letter_topic if settings.on_error.then == DEAD_LETTER else None,
+            dead_letters=job.dead_letter_topic if sets_aside(settings.on_error.then) else None,
             has_stores=bool(settings.stores),
         )
 
