@@ -197,7 +197,7 @@ def test_a_restart_may_change_the_job_file() -> None:
         h.send("n", 2, key="c")
         h.run()
         assert [("a", 2), ("c", 4)] == h.output("n-doubled")
-        assert (1, "skip") == (h.metric("skipped"), h.container._on_error)
+        assert (1, "skip") == (h.metric("skipped"), h.container._spec.on_error)
 
 
 def test_time_is_given_in_seconds_or_as_in_a_job_file() -> None:
