@@ -24,16 +24,12 @@ class CountCombiner(Combiner):
         super().__init__(topic, window, sums, encode_key, waiting)
         self._made: list[tuple[Slice, Any]] = []
         self._changed: list[tuple[PartialSum, int]] = []  # with how many records it had before
+        self.remember = self._changed.append
 
     def near(self) -> tuple[int, int, Slice, int]:
         """Of the last record's slice the times, from and before, and what waits for it; and the number of the hook. A record of these times whose key is
-        there only adds one, after `touch` if this hook has not changed it yet."""
+        there only adds one, after `remember((found, found.records))` if its hook is not this one."""
         return (self._end - self._every, self._end, self._near, self._waiting.hook)
-
-    def touch(self, found: PartialSum) -> None:
-        """This hook is about to change a count that was there before it."""
-        self._changed.append((found, found.records))
-        found.hook = self._waiting.hook
 
     def add(self, key: Any, value: Any, time: int) -> None:
         """A record. What this raises is the record's error."""
@@ -48,7 +44,8 @@ class CountCombiner(Combiner):
             self._waiting.held += 1
         else:
             if found.hook != self._waiting.hook:
-                self.touch(found)
+                self.remember((found, found.records))
+                found.hook = self._waiting.hook
             found.records += 1
             found.sum += 1
 
@@ -93,11 +90,11 @@ def called(combined: Mapping[Node, WindowAggregate], combiners: Mapping[Node, Co
     for node in combined:
         combiner, n = combiners.get(node), node.number
         found[f"combine{n}"] = None if combiner is None else combiner.add
-        found |= {f"combine_near{n}": no_counts_near, f"combine_touch{n}": _no_touch}
+        found |= {f"combine_near{n}": no_counts_near, f"remember{n}": _nothing_to_remember}
         if isinstance(combiner, CountCombiner):
-            found |= {f"combine_near{n}": combiner.near, f"combine_touch{n}": combiner.touch}
+            found |= {f"combine_near{n}": combiner.near, f"remember{n}": combiner.remember}
     return found
 
 
-def _no_touch(found: PartialSum) -> NoReturn:
+def _nothing_to_remember(found: tuple[PartialSum, int]) -> NoReturn:
     raise AssertionError("a count of a hook of which none is near")

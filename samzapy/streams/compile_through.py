@@ -44,7 +44,7 @@ def writer_lines(
         lines += [
             f"e = sums{n}.get({key}) if from{n} <= t < until{n} and type({key}) is {PLAIN_KEYS[node.key.serde]} else None",
             "if e is not None:",
-            f"    if e.hook != hook{n}: combine_touch{n}(e)",
+            f"    if e.hook != hook{n}: remember{n}((e, e.records)); e.hook = hook{n}",
             "    e.records += 1",
             "    e.sum += 1",
             f"elif combine{n} is not None:",
@@ -66,7 +66,7 @@ def writer_names(node: Repartition, is_combined: bool, counts_in_place: bool) ->
     own = {"key_by": ["no_new_key"], ROUND_ROBIN: [f"in_turn{n}"], BROADCAST: [f"each{n}"], "repartition": ["no_key"],
            PARTIAL_KEY: [f"among{n}", "no_key"]}.get(node.how, [])  # fmt: skip
     return [f"topic{n}", "early", "without_partial", *own, *((f"combine{n}", "before_1970") if is_combined else ()),
-            *((f"combine_near{n}", f"combine_touch{n}") if counts_in_place else ())]  # fmt: skip
+            *((f"combine_near{n}", f"remember{n}") if counts_in_place else ())]  # fmt: skip
 
 
 def reader_lines(node: Reader, late: int | None) -> list[str]:
