@@ -40,7 +40,8 @@ from samzapy.ops.access import missing_access
 from samzapy.ops.doctor import Check, State
 from samzapy.ops.inspection import job_in_kafka
 from samzapy.ops.schemas import what_schemas_lack
-from samzapy.ops.topics import made_by_hand, topic_rows
+from samzapy.ops.topic_rows import topic_rows
+from samzapy.ops.topics import made_by_hand
 from samzapy.ops.transactions import limit_ms, try_init
 from samzapy.plan.hint_rules import ACT
 from samzapy.ports import Log

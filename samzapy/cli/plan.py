@@ -19,7 +19,7 @@ from samzapy.config.schema import Settings
 from samzapy.model.job_model import TaskModel
 from samzapy.ops.inspection import job_in_kafka
 from samzapy.ops.schemas import what_schemas_lack
-from samzapy.ops.topics import ABSENT, MISSING, WRONG, topic_rows
+from samzapy.ops.topic_rows import ABSENT, MISSING, WRONG, topic_rows
 from samzapy.plan.assignment import check_slots
 from samzapy.plan.preview import RunPreview, preview_run
 from samzapy.streams import picture

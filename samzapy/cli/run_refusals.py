@@ -6,7 +6,7 @@ from samzapy.api.errors import SamzapyError, StateMismatch
 from samzapy.cli.job import Job
 from samzapy.config.load import LoadedJob
 from samzapy.ops.inspection import JobInKafka, job_in_kafka, other_program
-from samzapy.ops.topics import what_run_refuses
+from samzapy.ops.topics import growing, what_run_refuses
 from samzapy.ports import Clock, Log
 from samzapy.wiring.job_topics import JobTopics
 from samzapy.wiring.tasks import tasks_of
@@ -21,13 +21,15 @@ def what_a_run_refuses(job: Job) -> SamzapyError | None:
 
 
 def refuse_before_topics(loaded: LoadedJob, log: Log, clock: Clock) -> None:
-    """Where a run would create topics, check first that its tasks can go on from their checkpoints: what is refused leaves no topics behind.
+    """Where a run would create topics, or give them more partitions, check first that its tasks can go on from their checkpoints: what is refused
+    leaves all topics as they were.
 
     Raises:
         StateMismatch: they cannot.
     """
     facts = job_in_kafka(loaded.settings, log)
-    if not facts.tasks or set(JobTopics.of(loaded.settings).all) <= set(facts.topics):
+    are_all_there = set(JobTopics.of(loaded.settings).all) <= set(facts.topics)
+    if not facts.tasks or (are_all_there and not growing(loaded.settings, facts.topics, len(facts.tasks))):
         return
     refused = _other_program(loaded, facts, log, clock)
     if refused is not None:

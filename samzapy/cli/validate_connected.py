@@ -9,7 +9,7 @@ from samzapy.cli.job import Job
 from samzapy.cli.run_refusals import what_a_run_refuses
 from samzapy.ops.access import missing_access
 from samzapy.ops.schemas import what_schemas_lack
-from samzapy.ops.topics import topic_rows
+from samzapy.ops.topic_rows import topic_rows
 
 
 def problems_of(file: Path, more: list[Path] | None, sets: list[str] | None) -> tuple[list[str], int]:

@@ -110,7 +110,7 @@ class Container:
         facts = Facts(clock)
         self._schedule = schedule = Schedule(clock, facts.loop)
         self._search = search = PoisonSearch(spec.retries, spec.patience_s)
-        self._growth = growth = Growth(spec.keyed_inputs, spec.topic_ids, spec.number, log, clock)
+        self._growth = growth = Growth(spec.keyed_inputs, spec.topic_ids, spec.number, log, clock, spec.between)
         hooks = Hooks(spec, run_id, own, transaction, self._outputs, facts.loop)
         marks = Marks(spec, run_id, own)
         self._times = times = Times(spec, run_id, inputs, clock, hooks.requests, marks)

@@ -15,7 +15,8 @@ from types import MappingProxyType
 
 from samzapy.api.errors import LogError, StateMismatch, StateRefused
 from samzapy.model.offsets import TopicPartition
-from samzapy.plan.lost_topics import MADE_AGAIN, STATE_IS_LOST, lost_while_running
+from samzapy.plan.grown_topics import grown_while_running
+from samzapy.plan.lost_topics import MADE_AGAIN, lost_while_running
 from samzapy.ports import Admin, Clock, Log, TopicOutline
 
 LOG = logging.getLogger("samzapy.container")
@@ -30,10 +31,14 @@ class Growth:
     Args:
         planned: by input, how many partitions it had when the run was planned; only the inputs whose keys have state.
         ids: by topic, Kafka's id: of the inputs and the changelogs.
+        internal: topics between two stages.
     """
 
-    def __init__(self, planned: Mapping[str, int], ids: Mapping[str, str], number: int, log: Log, clock: Clock) -> None:
+    def __init__(
+        self, planned: Mapping[str, int], ids: Mapping[str, str], number: int, log: Log, clock: Clock, internal: Collection[str] = ()
+    ) -> None:
         self._planned = planned
+        self._internal = frozenset(internal)
         self._ids = ids
         self._number = number
         self._log = log
@@ -114,8 +119,7 @@ class Growth:
         return "this container began" if self._sure_ms is None else _told(self._sure_ms)
 
     def _mismatch(self, grown: Mapping[str, int], committed: Mapping[TopicPartition, int]) -> StateMismatch:
-        changes = ", ".join(f"input {topic} grew from {self._planned[topic]} to {count} partitions" for topic, count in sorted(grown.items()))
-        doubtful = self._doubtful(self._planned, committed)
+        doubtful = self._doubtful(self._planned if grown.keys() - self._internal else grown, committed)
         if doubtful:
             what = f"{doubtful}. They may have been counted in the wrong task, and outputs may be wrong with them."
         else:
@@ -123,10 +127,7 @@ class Growth:
                 f"Container {self._number} has committed no record that it read after {self._since()}, when no topic had grown; "
                 f"records read until {_told(self._clock.now_ms())} are not committed."
             )
-        return StateMismatch(
-            f"{changes} while the job ran: keys go to other partitions now, and their records to tasks that do not have their state. {what}",
-            STATE_IS_LOST,
-        )
+        return grown_while_running({topic: (self._planned[topic], count) for topic, count in grown.items()}, self._internal, what)
 
     def close(self) -> None:
         if self._admin is not None:

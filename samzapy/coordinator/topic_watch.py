@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from samzapy.api.errors import NoLeader, SamzapyError, StateMismatch, StateRefused
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
+from samzapy.plan.grown_topics import InternalTopicGrown, grown_while_running
 from samzapy.plan.lost_topics import MADE_AGAIN, lost_while_running
-from samzapy.plan.topics import other_times, wrong_policy
+from samzapy.plan.topics import is_between, other_times, wrong_policy
 from samzapy.ports import Admin, Clock, Log, TopicSpec
 
 GONE_LOOKS = 2
@@ -27,15 +28,18 @@ class TopicWatch:
         ids: the topics' ids as they were when the run began, by name.
         partitions: of the inputs, by name.
         internal: the job's own topics, as they must be.
+        keyed: the topics whose keys decide which task's state a record meets.
     """
 
     def __init__(
-        self, log: Log, clock: Clock, ids: Mapping[str, str], partitions: Mapping[str, int], internal: Sequence[TopicSpec] = ()
+        self, log: Log, clock: Clock, ids: Mapping[str, str], partitions: Mapping[str, int], internal: Sequence[TopicSpec] = (),
+        keyed: Collection[str] = (),
     ) -> None:
         self._log = log
         self._clock = clock
         self._ids = ids
         self._internal = internal
+        self._stays = {spec.name: spec.partitions for spec in internal if is_between(spec) and spec.name in keyed}
         self._partitions = [TopicPartition(t, p) for t, count in sorted(partitions.items()) for p in range(count)]
         self._admin: Admin | None = None
         self._missing: dict[str, int] = {}
@@ -46,7 +50,8 @@ class TopicWatch:
         """Check all of them. Returns what `run` would refuse by now of the internal topics' settings, with the commands that correct it; "" if nothing.
 
         Raises:
-            StateRefused: one is gone, or another, or gives its records other times; named. ClusterUnreachable, LogError: they could not be looked at.
+            StateRefused: one is gone, or another, or gives its records other times; named. InternalTopicGrown: a topic between two stages has grown.
+            ClusterUnreachable, LogError: they could not be looked at.
         """
         try:
             self._admin = self._admin or self._log.admin()
@@ -61,6 +66,8 @@ class TopicWatch:
             raise lost_while_running(other, MADE_AGAIN)
         if gone:
             raise lost_while_running(gone, "deleted")
+        if grown := {t: (count, now[t].partitions) for t, count in self._stays.items() if t in now and now[t].partitions > count}:
+            raise grown_while_running(grown, self._stays, _doubt({p: end for p, end in self._ends.items() if p.topic in grown}, self._ends_ms))
         for spec in self._internal:
             if spec.name in now and (why := other_times(spec, now[spec.name])):
                 raise StateRefused(
@@ -75,6 +82,7 @@ class TopicWatch:
         moment on at which a topic grows, so all that was written after the last look at which it had not.
 
         Raises:
+            InternalTopicGrown: as `look`.
             StateMismatch: as `look`, also where only some of the inputs have grown, with the time and the offsets from which on the state may be wrong.
         """
         before, before_ms = dict(self._ends), self._ends_ms
@@ -84,6 +92,8 @@ class TopicWatch:
             if self._admin is not None:
                 with contextlib.suppress(NoLeader):  # the older ends are true of more
                     self._ends, self._ends_ms = self._admin.high_watermarks(self._partitions), now_ms
+        except InternalTopicGrown:  # nothing is doubtful
+            raise
         except StateMismatch as error:
             raise StateMismatch(f"{error.message} {_doubt(before, before_ms)}", error.remedy) from error
         return found

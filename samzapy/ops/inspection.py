@@ -186,7 +186,8 @@ def foreign_changelog(settings: Settings, log: Log, clock: Clock) -> StateRefuse
 
 def other_program(settings: Settings, operators: Mapping[str, str], facts: JobInKafka, log: Log, clock: Clock) -> StateMismatch | None:
     """Why the tasks of a run would refuse to go on from their checkpoints; None: they would not. `operators`: what the job's program says of itself."""
-    now = {**fingerprint(settings, len(facts.tasks)), **operators}
+    between = {topic: facts.topics[topic].partitions for topic in JobTopics.of(settings).internal if topic in facts.topics}
+    now = {**fingerprint(settings, len(facts.tasks), between), **operators}
     logged = {name: store.changelog is not False for name, store in settings.stores.items()}
     try:
         for checkpoint in read_checkpoints(settings, facts.topics, log, clock).values():

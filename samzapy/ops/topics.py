@@ -21,15 +21,14 @@ from samzapy.model.ownership import FirstRun, Ledger
 from samzapy.ops.inspection import foreign_changelog
 from samzapy.ops.made_again import refuse_to_make_again
 from samzapy.ops.transactions import refuse_too_long, try_init
-from samzapy.plan.lost_topics import STATE_IS_LOST, coordinator_emptied, differs_from_first_run, grown_inputs
-from samzapy.plan.topics import command_that_makes, internal_topics, is_between, what_is_wrong
+from samzapy.plan.grown_topics import STATE_IS_LOST, too_many_partitions
+from samzapy.plan.lost_topics import coordinator_emptied, differs_from_first_run
+from samzapy.plan.topics import command_that_makes, internal_topics, what_is_wrong
 from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec, no_leader
 from samzapy.wiring.job_topics import JobTopics, job_of
 
 LOG = logging.getLogger("samzapy")
 MAX_LARGEST = 100_000_000  # bytes: no producer of ours sends more in one record
-OK, MISSING, WRONG, ABSENT, LEADERLESS = "ok", "missing", "wrong", "absent", "leaderless"
-Row = tuple[str, tuple[str, str, str, str, str]]  # kind, (topic, role, expected, actual, state)
 
 
 def changelogs(settings: Settings) -> list[str]:
@@ -85,8 +84,16 @@ def prepare_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
 def _warn_of_partitions(settings: Settings, admin: Admin) -> None:
     wanted = {o.topic: o.partitions for o in settings.outputs if o.partitions}
     for topic, facts in admin.topics(wanted).items():
-        if other := _other_partitions(wanted[topic], facts):
+        if other := other_partitions(wanted[topic], facts):
             LOG.warning("output %s has %s", topic, other)
+
+
+def other_partitions(wanted: int | None, facts: TopicFacts) -> str:
+    """What it means if an existing output has another number of partitions than the job file says; "" if it has not."""
+    if wanted in (None, facts.partitions):
+        return ""
+    there = facts.partitions
+    return f"{there} partitions, the job file says {wanted}: records go to those {there}; `partitions` applies only when samzapy creates the topic"
 
 
 def what_run_refuses(settings: Settings, log: Log, ledger: Ledger, clock: Clock) -> SamzapyError | None:
@@ -128,7 +135,7 @@ def _checked(
     _refuse_others(names, admin)
     there = admin.topics([s.name for s in wanted])
     _refuse_leaderless([*facts.values(), *there.values()])
-    grows = growing(settings, there, len(tasks))
+    grows = growing(settings, {**facts, **there}, len(tasks))
     wrong = [f"{s.name} {what}" for s in wanted if s.name in there and s.name not in grows and (what := what_is_wrong(s, there[s.name]))]
     if wrong:
         raise TopicMisconfigured("; ".join(wrong) + ".", "samzapy never alters a topic that exists.")
@@ -174,18 +181,26 @@ def _until_next_run(tasks: Mapping[str, TaskModel], running: int) -> dict[str, T
 
 
 def _follow_growth(settings: Settings, admin: Admin, tasks: int) -> None:
-    """Internal topics with one partition per task get as many as the inputs now have. Raises as `growing`."""
+    """The job's own topics with one partition per task get as many as there are tasks now. Raises as `growing`."""
     names = JobTopics.of(settings)
     letters = [names.dead_letters] if names.dead_letters else []
     logs = names.changelogs.values() if not names.is_bound else []
-    there = admin.topics([names.job.checkpoint_topic, *letters, *logs])  # no others: with access control the job may not look at them
+    there = admin.topics([names.job.checkpoint_topic, *letters, *logs, *names.read])  # no others: with access control the job may not look at them
     for topic in growing(settings, there, tasks):
-        LOG.info("%s grows from %d to %d partitions, as the inputs did", topic, there[topic].partitions, tasks)
+        counts = _counts(names, there)
+        widest = ", ".join(t for t, count in counts.items() if count == tasks)
+        LOG.info("%s grows from %d to %d partitions, as many as %s", topic, there[topic].partitions, tasks, widest)
         admin.grow(topic, tasks)
 
 
+def _counts(names: JobTopics, there: Mapping[str, TopicFacts]) -> dict[str, int]:
+    """By topic that decides how many tasks there are: how many partitions it has, or gets."""
+    counts = names.counts({topic: there[topic].partitions for topic in names.read if topic in there})
+    return {t: n for t, n in counts.items() if t not in names.broadcast and (t in there or t not in names.everywhere)}
+
+
 def growing(settings: Settings, there: Mapping[str, TopicFacts], tasks: int) -> list[str]:
-    """The topics of `there` that grow with the tasks.
+    """The topics that grow with the tasks. `there`: the topics of the job that exist.
 
     Raises:
         StateMismatch: the inputs decide where state lies: keys would meet other tasks than their state.
@@ -197,8 +212,7 @@ def growing(settings: Settings, there: Mapping[str, TopicFacts], tasks: int) -> 
     if topic not in there or there[topic].partitions >= tasks:
         return found
     if names.is_bound:
-        inputs = ", ".join(i.topic for i in settings.inputs if not i.broadcast)
-        raise grown_inputs(inputs, tasks, there[topic].partitions)
+        raise too_many_partitions(_counts(names, there), names.internal, names.internal.keys() - there, there[topic].partitions)
     return [*found, topic]
 
 
@@ -256,68 +270,6 @@ def _refuse_others(names: JobTopics, admin: Admin) -> None:
                         f"output {topic} is a {kind} of job {job}, to which that job alone writes.",
                         f"Write to another topic; if job {job} no longer exists, delete {job.checkpoint_topic} with Kafka's own tools.",
                     )
-
-
-def topic_rows(settings: Settings, log: Log) -> list[Row]:
-    """Every topic of the job: expected against actual."""
-    with log.admin() as admin:
-        users = [(i.topic, "input", None) for i in settings.inputs] + [(o.topic, "output", o.partitions) for o in settings.outputs]
-        facts = admin.topics([*(t for t, _, _ in users), *JobTopics.of(settings).internal])
-        rows = [_user_row(topic, role, partitions, facts.get(topic)) for topic, role, partitions in users]
-        if not {i.topic for i in settings.inputs} <= set(facts):
-            return rows
-        tasks = len(tasks_of(settings, facts))
-        wanted = internal_specs(settings, facts)
-        there = admin.topics([s.name for s in wanted])
-        checkpoints = there.get(job_of(settings).checkpoint_topic)
-        begun_with = checkpoints.partitions if checkpoints is not None and checkpoints.partitions < tasks else None
-        return rows + [_internal_row(settings, s, there.get(s.name), begun_with) for s in wanted]
-
-
-def _user_row(topic: str, role: str, partitions: int | None, facts: TopicFacts | None) -> Row:
-    expected = "exists" if partitions is None else f"{partitions} partition{'s' * (partitions != 1)}"
-    if facts is None:
-        return MISSING, (topic, role, expected, "-", "missing")
-    if facts.leaderless:
-        return LEADERLESS, (topic, role, expected, _told(facts), _without_leader(facts))
-    return OK, (topic, role, expected, _told(facts), _other_partitions(partitions, facts) or "ok")
-
-
-def _without_leader(facts: TopicFacts) -> str:
-    return f"no broker leads partition {', '.join(map(str, facts.leaderless))}; start the broker that holds it"
-
-
-def _other_partitions(wanted: int | None, facts: TopicFacts) -> str:
-    """What it means if an existing output has another number of partitions than the job file says; "" if it has not."""
-    if wanted in (None, facts.partitions):
-        return ""
-    there = facts.partitions
-    return f"{there} partitions, the job file says {wanted}: records go to those {there}; `partitions` applies only when samzapy creates the topic"
-
-
-def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None, begun_with: int | None) -> Row:
-    """`begun_with`: the number of tasks before the inputs grew, if they did."""
-    job = job_of(settings)
-    roles = {job.coordinator_topic: "coordinator", job.checkpoint_topic: "checkpoint", job.dead_letter_topic: "dead letters"}
-    role = roles.get(spec.name, "internal" if is_between(spec) else "changelog")
-    expected = f"{spec.partitions} partition{'s' * (spec.partitions != 1)}, {spec.config['cleanup.policy']}"
-    if facts is None:
-        return ABSENT, (spec.name, role, expected, "-", "will be created by run")
-    if facts.leaderless:
-        return LEADERLESS, (spec.name, role, expected, _told(facts), _without_leader(facts))
-    wrong = what_is_wrong(spec, facts)
-    if begun_with == facts.partitions and spec.name != job.coordinator_topic and not is_between(spec):
-        if not JobTopics.of(settings).is_bound:
-            return OK, (spec.name, role, expected, _told(facts), "grows with the next run, as the inputs did")
-        wrong = (
-            f"was created for {begun_with} tasks, the inputs now give {spec.partitions}, and a key's records would no longer reach the task that has its state; "
-            "give the job a new id, or run `samzapy reset JOB.yaml`"
-        )
-    return (WRONG if wrong else OK), (spec.name, role, expected, _told(facts), wrong or "ok")
-
-
-def _told(facts: TopicFacts) -> str:
-    return f"{facts.partitions} partition{'s' * (facts.partitions != 1)}, {facts.config.get('cleanup.policy', '?')}, replication {facts.replication}"
 
 
 def create_topics(settings: Settings, log: Log, clock: Clock) -> list[str]:

@@ -8,16 +8,19 @@ from samzapy.api.errors import ConfigurationError
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import task_name
 from samzapy.model.offsets import TopicPartition
+from samzapy.plan.grown_topics import KEEPS_PARTITIONS
 
 
 def group(
-    partitions: Mapping[str, int], broadcast: Collection[str], has_stores: bool, together: Collection[Collection[str]] | None = None
+    partitions: Mapping[str, int], broadcast: Collection[str], has_stores: bool, together: Collection[Collection[str]] | None = None,
+    internal: Collection[str] = (),
 ) -> dict[str, TaskModel]:
     """Tasks by name, in order, from the partition count of each topic that is read.
 
     Args:
         has_stores: whether tasks keep state.
         together: topics whose records meet the same state; None: if there is state, those of all inputs do.
+        internal: those between two stages.
 
     Raises:
         ConfigurationError: unequal partition counts of topics that are read together (records of one key would meet different stores).
@@ -25,7 +28,7 @@ def group(
     counts = {topic: n for topic, n in partitions.items() if topic not in broadcast}
     for met in [counts] if together is None else together:
         if has_stores:
-            _refuse_unequal({topic: counts[topic] for topic in met if topic in counts})
+            _refuse_unequal({topic: counts[topic] for topic in met if topic in counts}, internal)
     tasks = max(counts.values(), default=1)
     everywhere = tuple(TopicPartition(topic, p) for topic in partitions if topic in broadcast for p in range(partitions[topic]))
     return {
@@ -34,13 +37,27 @@ def group(
     }
 
 
-def _refuse_unequal(counts: Mapping[str, int]) -> None:
+def _refuse_unequal(counts: Mapping[str, int], internal: Collection[str]) -> None:
     if len(set(counts.values())) > 1:
-        counted = ", ".join(f"{topic} has {n}" for topic, n in sorted(counts.items()))
+        counted = ", ".join(f"{'internal topic ' * (topic in internal)}{topic} has {n}" for topic, n in sorted(counts.items()))
         raise ConfigurationError(
-            f"inputs of unequal partition counts: {counted}; task i reads partition i of each, and the job has stores.",
-            "Give the topics the same number of partitions, or mark the small one `broadcast: true`.",
+            f"inputs of unequal partition counts: {counted}; task i reads partition i of each, and the job has stores.", _equal_again(counts, internal)
         )
+
+
+def _equal_again(counts: Mapping[str, int], internal: Collection[str]) -> str:
+    """What to do about unequal partition counts."""
+    if not any(topic in internal for topic in counts):
+        return "Give the topics the same number of partitions, or mark the small one `broadcast: true`."
+    most = max(counts.values())
+    inputs = sorted(topic for topic, n in counts.items() if n == most and topic not in internal)
+    if not inputs:
+        grown = " and ".join(sorted(topic for topic, n in counts.items() if n == most))
+        return f"If somebody added partitions to {grown}, nothing is lost. {KEEPS_PARTITIONS}"
+    return (
+        f"If somebody added partitions to {' and '.join(inputs)}, give the job a new `id`, or run `samzapy reset JOB.yaml`, and read the inputs again from "
+        "the start. Otherwise give the internal topics other names in the program."
+    )
 
 
 def refuse_left_out(everywhere: Mapping[str, int], tasks: int) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from samzapy.api.errors import SamzapyError, StateMismatch, StateRefused
+from samzapy.api.errors import SamzapyError, StateRefused
 from samzapy.model.names import Job, job_of_coordinator_topic
 from samzapy.model.ownership import FirstRun
+from samzapy.plan.grown_topics import grown_inputs
 
 MADE_AGAIN = "deleted and created again"
 
@@ -72,19 +73,6 @@ def lost_while_running(topics: Iterable[str], what: str, more: str = "") -> Stat
             "it by then, first delete it: `samzapy reset JOB.yaml --coordinator --execute`."
         )
     return StateRefused(f"{', '.join(gone)}: {what} while the job ran; nothing more is committed.{' ' if more else ''}{more}", remedy)
-
-
-STATE_IS_LOST = (
-    "State cannot be rolled back to before the growth: give the job a new `id`, or run `samzapy reset JOB.yaml`, and read the inputs again from the start."
-)
-
-
-def grown_inputs(inputs: str, tasks: int, before: int) -> StateMismatch:
-    """The error if the inputs of a job with state have another number of partitions than at its first run."""
-    return StateMismatch(
-        f"{inputs}: {tasks} partitions now, {before} when this job's state was created; a key's records would no longer reach the task that has its state.",
-        STATE_IS_LOST,
-    )
 
 
 def differs_from_first_run(job: Job, inputs: str, first_run: FirstRun | None, now: FirstRun) -> SamzapyError | None:

@@ -19,6 +19,7 @@ from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.event_time import NEVER
 from samzapy.model.names import Job
 from samzapy.plan.forgetting import INTERNAL, KEY_FIELDS, OPERATOR, PARTITIONS, TABLE, TIME, is_of, table_subject
+from samzapy.plan.grown_topics import KEEPS_PARTITIONS
 from samzapy.plan.start_refusals import Refuse
 
 
@@ -83,9 +84,9 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
     if subject.startswith(PARTITIONS):
         topic = subject.removeprefix(PARTITIONS)
         return Refuse(
-            f"internal topic {topic} had {old} partitions when the state after it was written, and has {new} now: keys go to other tasks than their state.",
-            "A topic cannot be given fewer partitions again. Give it another name in the program, and also the state after it; or run "
-            "`samzapy reset JOB.yaml` to start over.",
+            f"internal topic {topic} had {old} partitions when the state after it was written, and has {new} now: keys would go to other tasks than "
+            "their state. Nothing is lost: state and waiting records are as they were last committed.",
+            KEEPS_PARTITIONS,
         )
     if subject.startswith(TIME):
         return Refuse(

@@ -119,7 +119,7 @@ def input_topics(
     first_run = FirstRun(facts[names.job.checkpoint_topic].topic_id, tasks if names.is_bound else 0)
     between = {topic: facts[topic].partitions for topic in names.internal}
     internal = internal_topics(names.job, tasks, names.changelogs.values(), names.dead_letters is not None, between=between)
-    watch = TopicWatch(log, clock, {t: f.topic_id for t, f in facts.items()}, {t: f.partitions for t, f in inputs.items()}, internal)
+    watch = TopicWatch(log, clock, {t: f.topic_id for t, f in facts.items()}, {t: f.partitions for t, f in inputs.items()}, internal, names.keyed)
     known = {f.topic_id: (f.name, f.partitions) for f in inputs.values()}
     timed = frozenset(topic for topics in settings.stages.timed for topic in topics) if settings.stages else frozenset()
     return InputTopics(known, lambda: watch.grown(find_tasks), first_run, watch.check, timed)

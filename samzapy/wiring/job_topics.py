@@ -106,7 +106,7 @@ class JobTopics:
             ConfigurationError: unequal partition counts of topics whose records meet by key; a task that has no partition of a topic with one for each.
         """
         counts = self.counts(partitions)
-        tasks = group(counts, self.broadcast, self.has_stores, self.together)
+        tasks = group(counts, self.broadcast, self.has_stores, self.together, self.internal)
         refuse_left_out({topic: counts[topic] for topic in self.everywhere}, len(tasks))
         return tasks
 

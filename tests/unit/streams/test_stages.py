@@ -469,8 +469,10 @@ def test_an_internal_topic_that_grows_while_the_job_runs_stops_it() -> None:
             admin.grow("test-1-by-number", 3)
         h.advance("2s")
         h.send("in", 2, key="k")
-        with pytest.raises(StateMismatch, match="test-1-by-number grew from 2 to 3 partitions while the job ran"):
+        with pytest.raises(StateMismatch, match=r"^internal topic test-1-by-number grew from 2 to 3 partitions while the job ran") as ended:
             h.run()
+        assert "Container 0 has committed no record that it read after " in ended.value.message
+        assert ended.value.remedy.startswith("Kafka takes no partitions back: run `samzapy reset JOB.yaml`")
 
 
 def test_an_internal_topic_that_has_grown_since_the_last_run_is_refused() -> None:

@@ -1,0 +1,84 @@
+"""Every topic of a job as it must be, against what exists: for `topics`, `plan`, `validate --connect` and `doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from samzapy.config.schema import Settings
+from samzapy.ops.topics import internal_specs, other_partitions, tasks_of
+from samzapy.plan.topics import is_between, what_is_wrong
+from samzapy.ports import Log, TopicFacts, TopicSpec
+from samzapy.wiring.job_topics import JobTopics, job_of
+
+OK, MISSING, WRONG, ABSENT, LEADERLESS = "ok", "missing", "wrong", "absent", "leaderless"
+Row = tuple[str, tuple[str, str, str, str, str]]  # kind, (topic, role, expected, actual, state)
+
+
+def topic_rows(settings: Settings, log: Log) -> list[Row]:
+    """Every topic of the job: expected against actual."""
+    with log.admin() as admin:
+        users = [(i.topic, "input", None) for i in settings.inputs] + [(o.topic, "output", o.partitions) for o in settings.outputs]
+        facts = admin.topics([*(t for t, _, _ in users), *JobTopics.of(settings).internal])
+        rows = [_user_row(topic, role, partitions, facts.get(topic)) for topic, role, partitions in users]
+        if not {i.topic for i in settings.inputs} <= set(facts):
+            return rows
+        tasks = len(tasks_of(settings, facts))
+        wanted = internal_specs(settings, facts)
+        there = admin.topics([s.name for s in wanted])
+        checkpoints = there.get(job_of(settings).checkpoint_topic)
+        begun_with = checkpoints.partitions if checkpoints is not None and checkpoints.partitions < tasks else None
+        grown = []
+        if begun_with is not None and (grown := _grown_internal(JobTopics.of(settings), facts, begun_with)):  # the other topics stay as they are
+            wanted = [replace(s, partitions=begun_with) if s.partitions == tasks and not is_between(s) else s for s in wanted]
+        return rows + [_internal_row(settings, s, there.get(s.name), begun_with, grown) for s in wanted]
+
+
+def _grown_internal(names: JobTopics, facts: Mapping[str, TopicFacts], begun_with: int) -> list[str]:
+    """The topics between two stages because of which there would be more tasks, and to which the program itself does not give so many partitions."""
+    bound = names.internal if names.is_bound else names.keyed
+    there = {topic: facts[topic].partitions for topic in names.internal if topic in facts and topic in bound}
+    return [topic for topic, count in there.items() if count > begun_with and count != names.internal[topic]]
+
+
+def _user_row(topic: str, role: str, partitions: int | None, facts: TopicFacts | None) -> Row:
+    expected = "exists" if partitions is None else f"{partitions} partition{'s' * (partitions != 1)}"
+    if facts is None:
+        return MISSING, (topic, role, expected, "-", "missing")
+    if facts.leaderless:
+        return LEADERLESS, (topic, role, expected, _told(facts), _without_leader(facts))
+    return OK, (topic, role, expected, _told(facts), other_partitions(partitions, facts) or "ok")
+
+
+def _without_leader(facts: TopicFacts) -> str:
+    return f"no broker leads partition {', '.join(map(str, facts.leaderless))}; start the broker that holds it"
+
+
+def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None, begun_with: int | None, grown: Collection[str]) -> Row:
+    """`begun_with`: the number of tasks before topics grew, if they did. `grown`: internal ones that may not."""
+    job = job_of(settings)
+    roles = {job.coordinator_topic: "coordinator", job.checkpoint_topic: "checkpoint", job.dead_letter_topic: "dead letters"}
+    role = roles.get(spec.name, "internal" if is_between(spec) else "changelog")
+    expected = f"{spec.partitions} partition{'s' * (spec.partitions != 1)}, {spec.config['cleanup.policy']}"
+    if facts is None:
+        return ABSENT, (spec.name, role, expected, "-", "will be created by run")
+    if facts.leaderless:
+        return LEADERLESS, (spec.name, role, expected, _told(facts), _without_leader(facts))
+    wrong = what_is_wrong(spec, facts)
+    if spec.name in grown:
+        wrong = (
+            f"has {facts.partitions} partitions, and had at most {begun_with} when this job's state was created; give it another name in the program, and "
+            "also the state after it, or run `samzapy reset JOB.yaml`"
+        )
+    elif not grown and begun_with == facts.partitions and spec.name != job.coordinator_topic and not is_between(spec):
+        if not JobTopics.of(settings).is_bound:
+            return OK, (spec.name, role, expected, _told(facts), f"grows with the next run, to {spec.partitions} partitions")
+        wrong = (
+            f"was created for {begun_with} tasks, the inputs now give {spec.partitions}, and a key's records would no longer reach "
+            "the task that has its state; give the job a new id, or run `samzapy reset JOB.yaml`"
+        )
+    return (WRONG if wrong else OK), (spec.name, role, expected, _told(facts), wrong or "ok")
+
+
+def _told(facts: TopicFacts) -> str:
+    return f"{facts.partitions} partition{'s' * (facts.partitions != 1)}, {facts.config.get('cleanup.policy', '?')}, replication {facts.replication}"
