@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from samzapy.api.errors import NoLeader, SamzapyError, StateMismatch, StateRefused
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
-from samzapy.plan.grown_topics import InternalTopicGrown, grown_while_running
+from samzapy.plan.grown_topics import KEEPS_PARTITIONS, grown_while_running
 from samzapy.plan.lost_topics import MADE_AGAIN, lost_while_running
 from samzapy.plan.topics import is_between, other_times, wrong_policy
 from samzapy.ports import Admin, Clock, Log, TopicSpec
@@ -50,7 +50,7 @@ class TopicWatch:
         """Check all of them. Returns what `run` would refuse by now of the internal topics' settings, with the commands that correct it; "" if nothing.
 
         Raises:
-            StateRefused: one is gone, or another, or gives its records other times; named. InternalTopicGrown: a topic between two stages has grown.
+            StateRefused: one is gone, or another, or gives its records other times; named. StateMismatch: a topic between two stages has grown.
             ClusterUnreachable, LogError: they could not be looked at.
         """
         try:
@@ -82,7 +82,6 @@ class TopicWatch:
         moment on at which a topic grows, so all that was written after the last look at which it had not.
 
         Raises:
-            InternalTopicGrown: as `look`.
             StateMismatch: as `look`, also where only some of the inputs have grown, with the time and the offsets from which on the state may be wrong.
         """
         before, before_ms = dict(self._ends), self._ends_ms
@@ -92,9 +91,9 @@ class TopicWatch:
             if self._admin is not None:
                 with contextlib.suppress(NoLeader):  # the older ends are true of more
                     self._ends, self._ends_ms = self._admin.high_watermarks(self._partitions), now_ms
-        except InternalTopicGrown:  # nothing is doubtful
-            raise
         except StateMismatch as error:
+            if error.remedy == KEEPS_PARTITIONS:  # an internal topic has grown, behind which no key has state (see `check`): nothing is doubtful
+                raise
             raise StateMismatch(f"{error.message} {_doubt(before, before_ms)}", error.remedy) from error
         return found
 

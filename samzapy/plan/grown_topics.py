@@ -28,13 +28,9 @@ KEEPS_PARTITIONS = (
 )
 
 
-class InternalTopicGrown(StateMismatch):
-    """Somebody added partitions to a topic between two stages. Nothing is lost, but keys would go to other tasks than their state."""
-
-
-def grown_internal(topics: Mapping[str, int], before: int) -> InternalTopicGrown:
+def grown_internal(topics: Mapping[str, int], before: int) -> StateMismatch:
     """The error if internal topics have more partitions than a job with state has had tasks. `topics`: their partitions now."""
-    return InternalTopicGrown(
+    return StateMismatch(
         f"{_internal(topics, 'has {} partitions now')}, and had at most {before} when this job's state was created: somebody added partitions. A key's "
         f"state is with one of {before} tasks, and no task may be added. Nothing is lost: state and waiting records are as they were last committed.",
         KEEPS_PARTITIONS,
@@ -47,7 +43,7 @@ def grown_while_running(topics: Mapping[str, tuple[int, int]], internal: Collect
         f"{'internal topic' if topic in internal else 'input'} {topic} grew from {before} to {now} partitions" for topic, (before, now) in sorted(topics.items())
     )
     what = f"{grown} while the job ran: keys go to other partitions now, and their records to tasks that do not have their state. {more}"
-    return InternalTopicGrown(what, KEEPS_PARTITIONS) if topics.keys() <= set(internal) else StateMismatch(what, STATE_IS_LOST)
+    return StateMismatch(what, KEEPS_PARTITIONS if topics.keys() <= set(internal) else STATE_IS_LOST)
 
 
 def too_many_partitions(counts: Mapping[str, int], internal: Collection[str], new: Collection[str], before: int) -> StateMismatch:
