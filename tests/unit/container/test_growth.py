@@ -11,6 +11,9 @@ import pytest
 from samzapy import StreamTask
 from samzapy.api.errors import StateMismatch, StateRefused
 from samzapy.container.container import Container
+from samzapy.container.growth import Growth
+from samzapy.model.offsets import TopicPartition
+from samzapy.plan.grown_topics import KEEPS_PARTITIONS, STATE_IS_LOST
 from samzapy.ports import TopicSpec
 from samzapy.testing.memory_log import MemoryLog
 from tests.unit.container.bench import JOB, Bench
@@ -159,6 +162,28 @@ def test_nothing_is_committed_into_a_changelog_that_was_made_again(bench: Bench)
         container.commit()
     container.close()
     assert {} == bench.changelog(0)
+
+
+def test_of_an_internal_topic_only_its_own_records_are_in_doubt_and_with_an_input_all_are(bench: Bench) -> None:
+    topics = {"a": 2, "between": 2}
+    bench.log.admin().create([TopicSpec(t, n) for t, n in topics.items()])
+    ids = {t: f.topic_id for t, f in bench.log.admin().topics(topics).items()}
+    growth = Growth(topics, ids, 0, bench.log, bench.clock, {"between"})
+    at_first, later = ({TopicPartition(t, 0): n for t in topics} for n in (0, 3))
+    growth.check(at_first, at_first)
+    bench.log.admin().grow("between", 4)
+    for grown, named, doubtful, remedy in (
+        ("between", "internal topic between grew from 2 to 4 partitions while", ": between[0] offsets 0 to 2. ", KEEPS_PARTITIONS),
+        ("a", "input a grew from 2 to 5 partitions, internal topic between grew from 2 to 4 partitions while", ": a[0] offsets 0 to 2, between[0] ", STATE_IS_LOST),
+    ):
+        if grown == "a":
+            bench.log.admin().grow("a", 5)
+        with pytest.raises(StateMismatch) as caught:
+            growth.look(later)
+        assert caught.value.message.startswith(named)
+        assert doubtful in caught.value.message
+        assert remedy == caught.value.remedy
+    growth.close()
 
 
 class LogOfAnAdminThatIsAway(MemoryLog):
