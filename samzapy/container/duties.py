@@ -25,7 +25,7 @@ from collections.abc import Callable
 
 from samzapy.api.errors import SamzapyError
 from samzapy.container.assigned import AssignedTasks
-from samzapy.container.commit_due import COMMIT, why_now
+from samzapy.container.commit_due import COMMIT, due
 from samzapy.container.commits import Commits
 from samzapy.container.committer import Committer
 from samzapy.container.expiry import Expiry
@@ -119,7 +119,7 @@ class Duties:
         return lambda: None if self._pausing.is_on else do()
 
     def _commit(self) -> None:
-        self._commits.commit(why_now(self._commits.is_full()))
+        self._commits.commit(due(is_interval_over=True, is_full=self._commits.is_full()))
 
     def _restore(self) -> None:
         """Between two batches the run loop does this itself, and then it may wait; here only what would wait for the end of a long batch."""

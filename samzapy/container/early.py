@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from samzapy.container.collector import Collector
-from samzapy.container.commit_due import EARLY, is_due_early
+from samzapy.container.commit_due import due, is_due_early
 from samzapy.container.commits import Commits
 from samzapy.container.inputs import Inputs
 from samzapy.container.marks import Marks
@@ -33,11 +33,11 @@ class Early:
 
     def after(self, batch: Sequence[Message]) -> None:
         """After a poll. Raises as `Commits.commit`."""
-        if not self.is_on or batch:
+        if not self.is_on:
             return
         sent, passed_s = self._sent_now(), self._clock.monotonic() - self._commits.last_at
-        if is_due_early(passed_s, sent != self._sent, self._inputs.tasks(), self._marks):
-            self._commits.commit(EARLY)
+        if why := due(is_early=is_due_early(bool(batch), passed_s, sent != self._sent, self._inputs.tasks(), self._marks)):
+            self._commits.commit(why)
             self._sent = sent
 
     def _sent_now(self) -> int:

@@ -13,6 +13,7 @@ from samzapy import failpoints
 from samzapy.api.errors import SamzapyError
 from samzapy.container.batches import BatchSize, envelope_of, envelopes_of, in_a_row, only_reader, ran
 from samzapy.container.careful import Careful
+from samzapy.container.commit_due import due
 from samzapy.container.commits import Commits
 from samzapy.container.envelopes import RecordEnvelope
 from samzapy.container.failure import backoff_s, is_users, origin_of, refuse_returned
@@ -89,8 +90,8 @@ class Processing:
                 self._process_carefully(batch)
             else:
                 self._process_around(batch, 0, len(batch))
-            if self._search.is_full(self._transaction.records):
-                self._commits.commit()
+            if why := due(is_search_full=self._search.is_full(self._transaction.records)):
+                self._commits.commit(why)
         self._transaction.end_batch()
 
     def _process_carefully(self, batch: Sequence[Message]) -> None:
@@ -229,7 +230,7 @@ class Processing:
         while True:
             if self._requests.pending:
                 self._tasks.apply_requests(task)
-            if self._clock.monotonic() >= self._schedule.next_at or self._commits.is_full():
+            if self._clock.monotonic() >= self._schedule.next_at or due(is_full=self._commits.is_full()):
                 self._schedule.run()
             self.seen_at = self._clock.monotonic()
             if not self._requests.pending:
