@@ -20,12 +20,24 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from samzapy.kafka.admin import result_of
 from samzapy.kafka.client import REQUEST_TIMEOUT_S, Settings, quiet
-from samzapy.model.access import GROUP, TOPIC, TRANSACTIONAL_ID, Access
+from samzapy.model.access import (
+    ALTER,
+    CREATE,
+    DELETE,
+    DESCRIBE,
+    DESCRIBE_CONFIGS,
+    GROUP,
+    READ,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    WRITE,
+    Access,
+)
 
 SCRAM_ITERATIONS = 8192
 _OPERATIONS = {
-    "Read": AclOperation.READ, "Write": AclOperation.WRITE, "Create": AclOperation.CREATE, "Alter": AclOperation.ALTER,
-    "Describe": AclOperation.DESCRIBE, "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
+    READ: AclOperation.READ, WRITE: AclOperation.WRITE, CREATE: AclOperation.CREATE, DELETE: AclOperation.DELETE, ALTER: AclOperation.ALTER,
+    DESCRIBE: AclOperation.DESCRIBE, DESCRIBE_CONFIGS: AclOperation.DESCRIBE_CONFIGS,
 }  # fmt: skip
 _KINDS = {TOPIC: ResourceType.TOPIC, GROUP: ResourceType.GROUP, TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID}
 

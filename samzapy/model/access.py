@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from samzapy.api.errors import check
+
 TOPIC, GROUP, TRANSACTIONAL_ID = "topic", "group", "transactional-id"
 READ, WRITE, CREATE, DELETE, ALTER = "Read", "Write", "Create", "Delete", "Alter"
-DESCRIBE_CONFIGS = "DescribeConfigs"
+DESCRIBE, DESCRIBE_CONFIGS = "Describe", "DescribeConfigs"
+OPERATIONS = (READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,9 @@ class Access:
     operations: tuple[str, ...]
     purpose: str
     is_prefix: bool = False
+
+    def __post_init__(self) -> None:
+        check(set(self.operations) <= set(OPERATIONS), f"operations {self.operations} are Kafka's")
 
     def only(self, operations: tuple[str, ...]) -> Access:
         return replace(self, operations=operations)
