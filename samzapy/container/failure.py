@@ -1,6 +1,6 @@
-"""Failed records: how long to wait before a retry, how messages name the record, and its dead letter.
+"""Failed records: how messages name the record, and its dead letter. What becomes of it is decided in plan/on_error_policy.py.
 
-Decisions and words only; processing.py and on_error.py apply them. A stack tells files, lines and functions, never values of variables and no message
+Words only; processing.py and on_error.py use them. A stack tells files, lines and functions, never values of variables and no message
 of an exception, so nothing of the record gets into it.
 """
 
@@ -26,8 +26,6 @@ from samzapy.printable import printable
 
 LOG = logging.getLogger("samzapy.container")
 Decode = Callable[[bytes], Any]
-FIRST_BACKOFF_S = 0.01
-MAX_BACKOFF_S = 1.0
 MAX_FRAMES = 50
 MAX_KEY = 100  # bytes of a key that are shown
 PACKAGE = Path(__file__).parents[1]
@@ -41,11 +39,6 @@ PASS_UNREAD = "To continue past such records, set `on_error: {then: dead_letter}
 PASS_BY = "Fix the {failed}, or set `on_error: {{then: dead_letter}}` (or `skip`) to continue past such records."
 
 _told_of: set[tuple[str, str]] = set()
-
-
-def backoff_s(attempts: int) -> float:
-    """Seconds to wait after this many attempts at a record."""
-    return min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(attempts - 1, 30))
 
 
 def is_logged(number: int) -> bool:

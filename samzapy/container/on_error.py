@@ -1,4 +1,5 @@
-"""What `on_error` does with a record that is given up: the job stops, or the record is skipped, or set aside in the dead-letter topic.
+"""Carries out what plan/on_error_policy.py says of a record that is given up: the job stops, or the record is skipped, set aside in the dead-letter
+topic, or ignored.
 
 Nothing is left of what the record put or sent when this is called. A dead letter is sent in the container's transaction, so it is there
 exactly if the offset after the record is committed.
@@ -28,11 +29,9 @@ from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInput
 from samzapy.container.transaction import Transaction
-from samzapy.plan.on_error_policy import DEAD_LETTER, FAIL, SKIP, ends_job, sets_aside
+from samzapy.plan.on_error_policy import GivenUp, ends_job, what_becomes
 from samzapy.ports import Clock, Message
 
-ACTIONS = {FAIL: "stopped the job", SKIP: "skipped", DEAD_LETTER: "set aside"}
-AGAIN = "ignored when it was read again"
 LOG = logging.getLogger("samzapy.container")
 
 
@@ -47,7 +46,7 @@ class GivenUpRecords:
         self, spec: ContainerSpec, own: Ownership, transaction: Transaction, commits: Commits, clock: Clock, errors: Errors
     ) -> None:
         self._on_error, self.ends_job = spec.on_error, ends_job(spec.on_error)
-        self._dead_letters = spec.dead_letters if sets_aside(spec.on_error) else None
+        self._dead_letters = spec.dead_letters
         self._own = own
         self._transaction = transaction
         self._commits = commits
@@ -64,31 +63,42 @@ class GivenUpRecords:
             TaskError: with `on_error: fail`, or where no dead letter fits; all that was done before the record is committed.
             CodeReplaced: the record is not at fault, the code of this container is too old for it.
         """
-        error, task, spec = tellable(error), task_input.task, self._dead_letters
+        error, task = tellable(error), task_input.task
         self._refuse_with_old_code(message, error)
-        comes_again = message.offset() < task_input.again_until
-        action = AGAIN if comes_again and not self.ends_job else ACTIONS[self._on_error]
+        becomes = what_becomes(self._on_error, comes_again=message.offset() < task_input.again_until)
         place = place_of(error, message, task_input.decode_key, task_input.decode_value)
-        self._errors.add(type(error).__name__, place, lambda: _told(message, error, action), task.name)
-        if self.ends_job:
-            self._stop_at(named(task.name, task.hook, error, where_of(message, isinstance(error, SerdeError)), attempts), error)
-        elif spec is not None and not comes_again:
-            try:
-                letter = dead_letter_of(message, task.name, error, attempts, self._clock.now_ms(), spec)
-            except RecordTooLarge as too_large:
-                self._stop_at(too_large, error)
-            headers = letter.to_headers()
-            self._own.open().send(spec.topic, letter.value, letter.key, task.model.partition, letter.time_ms, headers)
-            self._transaction.sent_bytes += letter.size
-            task_input.dead_letters += 1
-        else:
-            task_input.skipped += 1
+        self._errors.add(type(error).__name__, place, lambda: _told(message, error, becomes.value), task.name)
+        match becomes:
+            case GivenUp.STOP:
+                self._stop_at(named(task.name, task.hook, error, where_of(message, isinstance(error, SerdeError)), attempts), error)
+            case GivenUp.SET_ASIDE:
+                topic = self._set_aside(task_input, message, error, attempts)
+                what = f"set aside in {topic}"
+                task_input.dead_letters += 1
+            case GivenUp.SKIP:
+                what = "skipped"
+                task_input.skipped += 1
+            case GivenUp.IGNORE:
+                what = "ignored, nothing is written: this input is read again, and its offset was committed before"
+                task_input.skipped += 1
 
         number = task_input.skipped + task_input.dead_letters
         if is_logged(number):
-            to = f"set aside in {spec.topic}" if spec is not None else "skipped"
-            what = "ignored, nothing is written: this input is read again, and its offset was committed before" if comes_again else to
             LOG.warning("%s: %s: record %s: %s (%s so far in this task)", task.name, what, where_of(message), brief(error), f"{number:,}")
+
+    def _set_aside(self, task_input: TaskInput, message: Message, error: BaseException, attempts: int) -> str:
+        """Send its dead letter; the topic it goes to."""
+        task, spec = task_input.task, self._dead_letters
+        if spec is None:
+            raise AssertionError("a container that sets records aside has a dead-letter topic (container.py)")
+        try:
+            letter = dead_letter_of(message, task.name, error, attempts, self._clock.now_ms(), spec)
+        except RecordTooLarge as too_large:
+            self._stop_at(too_large, error)
+        headers = letter.to_headers()
+        self._own.open().send(spec.topic, letter.value, letter.key, task.model.partition, letter.time_ms, headers)
+        self._transaction.sent_bytes += letter.size
+        return spec.topic
 
     def _refuse_with_old_code(self, message: Message, error: BaseException) -> None:
         """While containers restart one by one with new code, those with the old one may meet records of the new one in internal topics."""

@@ -16,7 +16,7 @@ from samzapy.container.careful import Careful
 from samzapy.container.commit_due import due
 from samzapy.container.commits import Commits
 from samzapy.container.envelopes import RecordEnvelope
-from samzapy.container.failure import backoff_s, is_users, origin_of, refuse_returned
+from samzapy.container.failure import is_users, origin_of, refuse_returned
 from samzapy.container.forked import end_child
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
@@ -31,7 +31,7 @@ from samzapy.container.timers import Schedule
 from samzapy.container.tracing import Process, Tracing
 from samzapy.container.transaction import Transaction
 from samzapy.model.offsets import next_offset
-from samzapy.plan.on_error_policy import is_tried_again, retries_after
+from samzapy.plan.on_error_policy import backoff_s, is_tried_again, retries_after
 from samzapy.ports import Clock, Message
 
 RELEASE_S = 0.005  # the longest that what a hook sent waits for a slow one after it
