@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from samzapy.api import exit_codes
 from samzapy.ports import Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
@@ -18,7 +19,7 @@ LOOK_S = 0.1
 STEP_S = 2.0  # a clock that goes back by more is told of
 KILL_PATIENCE_S = 10.0  # after a second signal
 STOP_MARGIN_S = 15.0  # beyond the time that a stop may take anyway
-GIVEN_UP = 1  # the exit code
+GIVEN_UP = exit_codes.FAILED
 
 
 @dataclass(frozen=True, slots=True)

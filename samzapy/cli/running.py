@@ -207,7 +207,7 @@ class Run:
             switchboard.close()
             for listener in listeners:
                 listener.stop()
-        return exit_codes.SIGNALLED + self._signals[-1] if len(self._signals) > 1 and code == 0 else code
+        return code or exit_codes.of_run(None, self._signals)
 
     def _has_begun(self, url: str) -> None:
         exclude_what_is_there()

@@ -50,7 +50,6 @@ from samzapy.plan.transaction_size import NO_LIMIT
 from samzapy.ports import Assignment, Clock, Control, Instructions, Log, Spawn, Supervision
 
 LOG = logging.getLogger("samzapy.container")
-EXIT_CODES = {ContainerOutcome.FAILED: exit_codes.FAILED, ContainerOutcome.SUPERSEDED: exit_codes.OWNED_ELSEWHERE}
 MAX_RESTARTS_WITHOUT_COMMIT = 5
 PUBLISH_S = 0.25
 WAITS_S = 5.0
@@ -137,7 +136,7 @@ class ContainerRunner:
         )
 
     def run(self) -> int:
-        """Returns the process's exit code: 0 finished or stopped, 1 failed, 5 superseded."""
+        """Returns the process's exit code."""
         outcome = ContainerOutcome.FAILED
         error: SamzapyError | None = None
         try:
@@ -157,7 +156,7 @@ class ContainerRunner:
         finally:
             self._before_end()
             self._end(outcome, error)
-        return EXIT_CODES.get(outcome, exit_codes.OK)
+        return exit_codes.of_container(outcome)
 
     def _live(self, container: Container) -> ContainerOutcome:
         failures, reached = 0, (0, NO_LIMIT)

@@ -194,14 +194,14 @@ class JobCoordinator:
                 LOG.warning("job %s %s; container %s made no final commit: the next run continues from the last commit before", self._job, ended, unsettled)
             else:
                 LOG.info("job %s %s; all its work is committed", self._job, ended)
-            return exit_codes.OK
+            return exit_codes.of_run(None)
         number, error_fields = failure
         LOG.error(
             "job %s failed: %serror[%s]: %s", self._job, f"container {number}: " if number >= 0 else "", error_fields["code"], error_fields["message"]
         )
         if error_fields.get("remedy"):
             LOG.error("  %s", error_fields["remedy"])
-        return int(error_fields.get("exit_code", exit_codes.FAILED))
+        return exit_codes.of_run(error_fields)
 
     def _without_final_commit(self) -> str:
         """The containers that still ran, or failed, when the run ended."""

@@ -24,7 +24,7 @@ class ContainerState(StrEnum):
 
 
 class ContainerOutcome(StrEnum):
-    """How a container ended, as its final report says it."""
+    """How a container ended, as its final report says it. What its process exits with: api/exit_codes.py."""
 
     FINISHED = "finished"
     STOPPED = "stopped"
