@@ -203,12 +203,18 @@ class NewestCheckpoints:
 
     def __init__(self) -> None:
         self._newest: dict[TopicPartition, bytes | None] = {}
+        self._written_ms: dict[TopicPartition, int] = {}
 
     def take(self, messages: Iterable[Message]) -> None:
         """The next records, in the order of their partitions."""
         for message in messages:
             if message.key() == CHECKPOINT_KEY:
-                self._newest[TopicPartition(message.topic(), message.partition())] = message.value()
+                partition = TopicPartition(message.topic(), message.partition())
+                self._newest[partition], self._written_ms[partition] = message.value(), message.timestamp()[1]
+
+    def written_ms(self, partition: TopicPartition) -> int:
+        """When it was written, in milliseconds since 1970; 0: there is none."""
+        return self._written_ms.get(partition, 0)
 
     def bytes_of(self, partition: TopicPartition) -> bytes | None:
         """As it was written; None: there is none."""

@@ -28,12 +28,15 @@ def drop(
     sets: Sets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a store of a stopped job: its changelog, its local stores, and its entries in checkpoints. Input offsets stay unchanged."""
+    """Delete a store of a stopped job: its changelog, its local stores, and its entries in checkpoints. Input offsets stay unchanged.
+
+    A store that the job still has is refused, but for an `app.table`: the next run fills it again from its topic.
+    """
     if not STORE_NAME.fullmatch(store) or len(store) > MAX_STORE_NAME:
         raise ConfigurationError(f"{store!r} cannot be a store's name.", "`samzapy checkpoint show JOB.yaml` lists the stores.")
     job = Job(file, more, sets)
     mine = job.settings.stores.get(store)
-    if mine is not None and mine.changelog is not False:  # else the state in Kafka is of what it was before
+    if mine is not None and mine.changelog is not False and not _is_table(job, store):  # else the state in Kafka is of what it was before
         empty = "To empty the job's stores and fill them again, use `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`"
         if job.settings.app is not None:
             raise ConfigurationError(
@@ -97,6 +100,16 @@ def forget(
     _say_whether(execute)
     if as_json:
         print_json({"topic": topic, "executed": execute, "tasks": [c.task for c in found.before.values()]})
+
+
+def _is_table(job: Job, store: str) -> bool:
+    """Whether the program reads a topic as this table: the next run fills it again, from the topic's start."""
+    if job.settings.app is None:
+        return False
+    from samzapy.streams.graph import TableSource
+    from samzapy.wiring.program import graph_of
+
+    return any(isinstance(node, TableSource) and node.name == store for node in graph_of(job.settings, job.loaded.folders)[0])
 
 
 def _forgetting(job: Job) -> Forgetting:

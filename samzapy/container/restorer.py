@@ -77,6 +77,7 @@ class Restorer:
         self._own = ownership
         self._clock = clock
         self._barriers = Barriers(spec, ownership, clock, commit_others, new_id)
+        self.committed_ms: dict[str, int] = {}  # by task, when its newest checkpoint was written
         self._unlocked_by = float("inf")  # when locked directories are given up; counted from the first that is met
 
     def may_wait(self, seconds: float) -> None:
@@ -166,6 +167,7 @@ class Restorer:
         for partition, task in partitions.items():
             data = newest.bytes_of(partition)
             task.checkpoint = None if data is None else self._parsed(data, task)
+            self.committed_ms[task.name] = newest.written_ms(partition)
             if task.checkpoint is not None and task.checkpoint.epoch > self._own.epoch:
                 self._barriers.refuse_later(f"its newest checkpoint, in {partition}, is", task.checkpoint.epoch, True, task)
         return {partition: start for partition, (start, _) in ranges.items()}

@@ -51,7 +51,8 @@ class InputSpec:
     an internal one.
 
     `fills`: stores with a changelog that are made of this input, and need all of its records from where a first start begins; `table`: the store,
-    one of them or not, that has nothing but the newest value of each of its keys; "": there is none.
+    one of them or not, that has nothing but the newest value of each of its keys; "": there is none. `delete_retention_ms`: for how long a compacted
+    topic keeps deletions; None: it is not compacted.
     """
 
     topic: str
@@ -64,6 +65,7 @@ class InputSpec:
     time: TimeSpec | None = None
     fills: frozenset[str] = frozenset()
     table: str = ""
+    delete_retention_ms: int | None = None
     between: Between | None = None
 
 

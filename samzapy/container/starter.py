@@ -18,6 +18,7 @@ from samzapy.container.restore_end import Steps
 from samzapy.container.restorer import Restorer
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
+from samzapy.container.unread_deletions import look_for_unread_deletions, warn_of_unread_deletions
 from samzapy.ids import random_id
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, InputMark, StoreMark
 from samzapy.model.offsets import Bounds, TopicPartition
@@ -34,7 +35,7 @@ class Starter:
     """Starts tasks that start together; one use.
 
     Args:
-        consumer: asked for bounds only.
+        consumer: asked for bounds and times only.
         commit_others: commits what the container's other tasks have done, so that the next transaction is the starting tasks' alone.
     """
 
@@ -54,6 +55,7 @@ class Starter:
         self._commit_others = commit_others
         self._clock = clock
         self._wait_s = 0.0
+        self._unread: list[dict[str, str]] = []
         self._logged = {name for name, store in spec.stores.items() if store.changelog}
         self._restorer = Restorer(spec, log, ownership, clock, commit_others, new_id)
 
@@ -66,6 +68,7 @@ class Starter:
         yield from self._restorer.restore(tasks)
         bounds = yield from self._bounds([partition for task in tasks for partition in self._partitions_of(task)])
         fresh = [task for task in tasks if self._decide_offsets(task, bounds)]
+        warn_of_unread_deletions(self._unread)
         if fresh:
             self._commit_others()
             producer = self._own.open()
@@ -106,6 +109,10 @@ class Starter:
         old = task.checkpoint
         order = pending(self._own.ledger.startpoints.get(task.name), old)
         inputs, left = self._positions(task, old, order, bounds)
+        if old is not None:
+            self._unread += look_for_unread_deletions(
+                task, old, self._restorer.committed_ms[task.name], self._empty(task, old), bounds, self._consumer, self._clock
+            )
         stores = {name: self._mark(task, name, old, bounds) for name, s in self._spec.stores.items() if s.changelog}
         if order is not None:  # whatever the changelogs hold by now is this state
             stores = {name: self._seen(task, name, mark) for name, mark in stores.items()}

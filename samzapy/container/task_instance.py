@@ -238,6 +238,7 @@ class TaskInstance:
     announced: set[str] = field(default_factory=set)  # internal topics whose readers were told in the open transaction that it is idle no more
     takes_raw_records: bool = False  # its process_batch takes records that are not decoded: a program of streams
     counts: OperatorCounts = field(default_factory=OperatorCounts)
+    unread_deletions: dict[str, dict[str, str]] = field(default_factory=dict)  # by str(TopicPartition), what is told (container/unread_deletions.py)
 
     @property
     def name(self) -> str:
@@ -344,5 +345,6 @@ class TaskInstance:
             **({} if self.time is None else {"time": self.time.status(now_s, now_ms)}),
             "busy_s": round(sum(task_input.busy_s for task_input in self.inputs), 4),
             "event_ms": max((task_input.last_ms for task_input in self.inputs), default=0),
+            "unread_deletions": list(self.unread_deletions.values()),
             "hottest": max((task_input.hottest for task_input in self.inputs), default=0.0),
         }

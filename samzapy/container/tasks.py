@@ -58,6 +58,7 @@ class Tasks:
         self._search = search
         self._supervision = supervision
         self._metrics: dict[str, TaskMetrics] = {}
+        self._unread_deletions: dict[str, dict[str, dict[str, str]]] = {}
         self._scratch = frozenset(name for name, store in spec.stores.items() if store.changelog is None)
 
     # -- coming and going --------------------------------------------------------------------------------------------------------------
@@ -67,6 +68,7 @@ class Tasks:
         model, ends = self.models[name], self._end_offsets
         stores = {store: s.make(name, None) for store, s in self._spec.stores.items()}
         task = TaskInstance(model=model, stores=stores, metrics=self._metrics.setdefault(name, TaskMetrics()), scratch=self._scratch, state=TaskState.RESTORING)
+        task.unread_deletions = self._unread_deletions.setdefault(name, {})
         specs = self._spec.inputs
         task.inputs = [
             TaskInput(p, specs[p.topic], task, None if ends is None or specs[p.topic].between else ends[str(p)]) for p in model.inputs

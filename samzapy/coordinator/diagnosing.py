@@ -103,12 +103,14 @@ def job_facts(
     rebuilt = _rebuilt_s(events, now_ms)
     told = [(number, t) for number, report in reports.items() for t in report.get("tasks", ())]
     hottest = {t["name"]: float(t.get("hottest", 0.0)) for _, t in told}
+    unread = {t["name"]: t["unread_deletions"] for _, t in told if t.get("unread_deletions")}
     strangers = {(number, t["name"], t["reason"]): TopicPartition(*t["strangers"]) for number, t in told if t.get("strangers")}
     tasks = [
         TaskFacts(
             name=t["name"], container=t["container"], lag=t["lag"], rate=t["rate"], arriving=t["arriving"], us=t["us"], reason=t["reason"] or "",
             strangers=strangers.get((t["container"], t["name"], t["reason"])),
-            hottest=hottest.get(t["name"], 0.0), rebuilt_s=rebuilt.get(t["name"], 0.0), **_of_copies(t["standby"]),
+            hottest=hottest.get(t["name"], 0.0), rebuilt_s=rebuilt.get(t["name"], 0.0), unread_deletions=unread.get(t["name"], ()),
+            **_of_copies(t["standby"]),
         )
         for t in status["tasks"]
     ]

@@ -14,6 +14,7 @@ from typing import Any
 from samzapy.plan.duration import duration
 from samzapy.plan.job_facts import JobFacts
 from samzapy.plan.moves import WARM_RECORDS
+from samzapy.plan.unread_deletions import by_topic
 
 ACT, LOOK, KNOW = "act", "look", "know"
 BUSY, FREE, IDLE = 0.85, 0.6, 0.2
@@ -259,6 +260,11 @@ def _standby_behind(job: JobFacts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+def _unread_deletions(job: JobFacts) -> Iterator[Finding]:
+    for told in by_topic(unread for t in job.tasks for unread in t.unread_deletions):
+        yield Finding("unread-deletions", LOOK, told["sentence"], {}, told["remedy"], told["topic"])
+
+
 def _held_back(job: JobFacts) -> Iterator[Finding]:
     for c in job.containers:
         if c.loop and c.loop["wait_output"] >= HELD_BACK:
@@ -306,6 +312,7 @@ RULES: tuple[tuple[Rule, frozenset[str]], ...] = (
     (_memory, frozenset()),
     (_far_restore, frozenset()),
     (_standby_behind, frozenset()),
+    (_unread_deletions, frozenset()),
     (_set_aside, frozenset()),
     (_idle_containers, frozenset()),
 )

@@ -16,6 +16,7 @@ class TaskFacts:
         copy_lag: by how many changes its warm copy that is furthest behind is behind; `copy_host`: where that is.
         hottest: the share of one key among its last records, as far as they were looked at.
         strangers: the partition in which another application's open transaction hides the records that it waits for.
+        unread_deletions: inputs of which it may have missed deletions when it started: topic, sentence, remedy.
         rebuilt_s: how long its stores took to be read from their changelogs after a death, in the last ten minutes.
     """
 
@@ -31,6 +32,7 @@ class TaskFacts:
     copy_lag: int = 0
     copy_host: str = ""
     rebuilt_s: float = 0.0
+    unread_deletions: Sequence[Mapping[str, str]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

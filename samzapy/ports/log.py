@@ -12,6 +12,7 @@ from samzapy.model.access import Access
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports.producers import PlainProducer, TransactionalProducer
 
+DEFAULT_DELETE_RETENTION_MS = 86_400_000
 START_ITS_BROKER = (
     "Start the broker that holds it. Until then a topic with replication 1 cannot be read or written; a running job goes on by itself."
 )
@@ -162,6 +163,12 @@ class TopicFacts:
         """How long a record is kept after its timestamp; None: for ever."""
         kept = int(self.config.get("retention.ms", -1))
         return kept if kept >= 0 and "delete" in self.config.get("cleanup.policy", "delete") else None
+
+    @property
+    def delete_retention_ms(self) -> int | None:
+        """For how long compaction leaves deletions; None: the topic is not compacted."""
+        kept = int(self.config.get("delete.retention.ms", DEFAULT_DELETE_RETENTION_MS))
+        return kept if "compact" in self.config.get("cleanup.policy", "delete") else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from typing import TypeVar
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.plan.transactions import LIMIT_AS_SHIPPED_MS
 from samzapy.ports import Clock, no_leader
+from samzapy.ports.log import DEFAULT_DELETE_RETENTION_MS
 from samzapy.testing.memory_chance import Chance
 from samzapy.testing.memory_network import EVERYBODY, MARKER, MemoryNetwork, Reply
 from samzapy.testing.memory_partition import Answer, Headers, MemoryMessage, Refused
@@ -28,7 +29,6 @@ T = TypeVar("T")
 
 DEFAULT_MAX_MESSAGE_BYTES = 1048588
 DEFAULT_AFTER_MAX_MS = 3_600_000
-DEFAULT_DELETE_RETENTION_MS = 86_400_000
 DEFAULT_RETENTION_MS = 604_800_000
 RECORD_OVERHEAD_BYTES = 70
 FAULT_CALLS = ("send", "flush", "commit", "abort", "init")

@@ -38,6 +38,7 @@ from samzapy.model import lease_times
 from samzapy.model.checkpoint import MAX_BYTES
 from samzapy.model.job_model import TaskModel, tasks_from_json
 from samzapy.ports import Assignment, Clock, StoreDirectory, StoreEngine, Supervision, TaskStore, TopicFacts
+from samzapy.ports.log import DEFAULT_DELETE_RETENTION_MS
 from samzapy.serde.unreserved import UnreservedKeys
 from samzapy.signing import SteadyTime
 from samzapy.store.directory import LocalStoreDirectory, MemoryStoreDirectory, store_path, sweep, tasks_there
@@ -54,7 +55,6 @@ from samzapy.wiring.tasks import Tasks, tasks_of
 
 LOG = logging.getLogger("samzapy")
 ENTRY = "samzapy.wiring.container:run_container"
-DEFAULT_DELETE_RETENTION_MS = 86_400_000
 CACHE_SHARE = (
     0.25  # of containers.memory: read caches and committed overlays; as much again goes to RocksDB's block cache and write buffers
 )
@@ -105,7 +105,7 @@ def container_spec(
             i.topic: InputSpec(
                 i.topic, topics[i.topic].topic_id, serde(i.key, i.topic, KEY), serde(i.value, i.topic, VALUE), i.start, i.bootstrap,
                 i.on_out_of_range, time_spec(i, serdes.folders), fills=_filled(i, stores, user.tables),
-                table=(user.tables or {}).get(i.topic, ""),
+                table=(user.tables or {}).get(i.topic, ""), delete_retention_ms=topics[i.topic].delete_retention_ms,
             )
             for i in settings.inputs
         } | _internal_inputs(settings, tasks, topics, serdes),

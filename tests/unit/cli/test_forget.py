@@ -53,6 +53,29 @@ def test_of_a_program_it_says_what_is_to_be_changed_in_the_program(tmp_path: Pat
     assert remedy in refused.value.remedy
 
 
+class Reached(Exception):
+    """The command was not refused, and goes to the cluster."""
+
+
+def test_a_table_of_a_topic_is_dropped_though_the_program_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next run fills it again: test_the_way_out_fills_the_table_again_without_what_was_deleted."""
+
+    def reach(settings: object) -> None:
+        raise Reached
+
+    monkeypatch.setattr("samzapy.cli.job.kafka_log", reach)
+    (tmp_path / "program_with_table.py").write_text(
+        'from samzapy.streams import App\n\napp = App()\nusers = app.table("users", key=str, value=str)\n'
+        'app.stream("in", key=str, value=str).lookup(users).map(str, value=str).count("counts").to("out")\n'
+    )
+    file = tmp_path / "job.yaml"
+    file.write_text('{job: job, app: "program_with_table:app", kafka: {bootstrap.servers: "127.0.0.1:1"}}')
+    with pytest.raises(Reached):
+        drop(file, "users")
+    with pytest.raises(ConfigurationError, match="store 'counts' is in the program"):
+        drop(file, "counts")
+
+
 @pytest.mark.parametrize("program", ['stream("job-1-by-v"', 'stream("in"'])
 def test_a_topic_between_stages_is_nobodys_input_or_output(tmp_path: Path, program: str) -> None:
     module = "program_" + str(len(program))

@@ -111,6 +111,19 @@ def test_slow_decisions_of_the_brokers_are_forgotten_soon_and_those_of_seldom_co
     scene.close()
 
 
+def test_deletions_that_a_task_may_have_missed_are_told_as_its_container_reports_them() -> None:
+    missed = [{"topic": "users", "partition": "users[0]", "sentence": "It may have missed deletions.", "remedy": "Fill it again."}]
+    scene = Well()
+    scene.play()
+    status = scene.roster.status()
+    task = status["tasks"][0]
+    for _ in range(3):
+        scene.roster.diagnosing.look(status, {task["container"]: {"tasks": [{"name": task["name"], "reason": "", "unread_deletions": missed}]}})
+    told = [(hint["severity"], hint["sentence"], hint["remedy"]) for hint in scene.roster.diagnosing.to_json() if hint["code"] == "unread-deletions"]
+    scene.close()
+    assert [("look", "It may have missed deletions.", "Fill it again.")] == told
+
+
 class Idle(Scene):
     """Three containers for the work of less than one."""
 

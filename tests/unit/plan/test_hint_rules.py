@@ -61,11 +61,14 @@ TOO_FEW = job(tasks=tasks(8, rate=300.0, arriving=450.0), containers=containers(
 FULL = job(tasks=tasks(2, rate=300.0, arriving=450.0), containers=containers(loop(0.9), loop(0.92)), lag=5000, lag_rate=300.0)
 HELD = job(containers=with_one(containers(), 1, held_s=5.0, held_at="pay.py:9 in check: re.match(SLOW, text)", deaths=3, why="its lease was over"))
 COPIES = [replace(t, copy_lag=12_000 + i, copy_host="host-2") for i, t in enumerate(tasks(2))]
+MISSED = [{"topic": "users", "partition": f"users[{i}]", "sentence": f"Partition {i} may have missed deletions.", "remedy": "Fill it again."} for i in range(4)]
 CASES = [
     ("interpreter-held", HELD, "Code of container 1 held Python's lock for more than 5.0 s, at pay.py:9 in check: re.match(SLOW, text)"),
     ("memory", job(containers=with_one(containers(), 1, memory_mib=1300.0, grows_mib=38.0)), "The memory of container 1 grows by 38 MiB a minute; it takes 1,300"),
     ("far-restore", job(tasks=[replace(t, rebuilt_s=4.0) for t in tasks()]), "4 of 4 tasks were rebuilt from their changelogs after a death, 16 s in all."),
     ("standby-behind", job(tasks=COPIES), "The warm copy of Partition 1 on host-2 is 12,001 changes behind. So are those of 1 more tasks."),
+    ("unread-deletions", job(tasks=[replace(t, unread_deletions=[m]) for t, m in zip(tasks(), MISSED, strict=True)]),
+     "Partition 0 may have missed deletions. The same holds for users[1], users[2], users[3]."),
     ("flapping", FLAPPING, "Container 1 died 3 times in 10 minutes, the last time: killed by SIGKILL."),
     ("stuck-hook", STUCK, "Code of the job in container 1 on record orders[1]@55 has not returned for 43 s; it is at pay.py:31 in charge: sleep(60)."),
     ("stranger", STRANGER, "Partition 2 waits: orders[2]: another application's transaction is open at 912; the task waits for the records after it."),

@@ -9,7 +9,7 @@ import { LastRun } from "./still.js";
 import { EventList } from "./timeline.js";
 
 const MANY_COMMITS = 256; // so many are kept
-const SEE = { "stuck-hook": "inside", "interpreter-held": "timeline", flapping: "timeline", "dead-letters": "errors", "hot-key": "tasks", skew: "tasks", "slow-task": "tasks", "slow-host": "tasks", "standby-behind": "tasks", "too-late": "tasks", "times-in-seconds": "tasks" };
+const SEE = { "stuck-hook": "inside", "interpreter-held": "timeline", flapping: "timeline", "dead-letters": "errors", "hot-key": "tasks", skew: "tasks", "slow-task": "tasks", "slow-host": "tasks", "standby-behind": "tasks", "unread-deletions": "tasks", "too-late": "tasks", "times-in-seconds": "tasks" };
 
 export function Hint({ hint }) {
   const evidence = [hint.since_ms && `since ${when(hint.since_ms)}`, hint.detail].filter(Boolean);
