@@ -1,4 +1,5 @@
-"""The container's line to the coordinator: a thread that tells how it is, takes commands and instructions, and watches the lease.
+"""The container's side of its lease, and its line to the coordinator: a thread that tells how it is, takes commands and instructions, and stops or
+ends the container when it hears nothing, as model/lease_times.py says.
 
 The run loop never waits for it: the loop leaves a report here and looks at `command` and `instructions`. A container that was not answered for
 most of its lease stops by itself, before the coordinator, which counts from when it heard of it last, may give its tasks away; if the
@@ -13,9 +14,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from samzapy.api.errors import ClusterUnreachable, SamzapyError, Superseded
-from samzapy.model import lease_times
 from samzapy.model.bounded_json import NOT_UNDERSTOOD
 from samzapy.model.job_model import tasks_from_json
+from samzapy.model.lease_times import Step, due_step, until_next_step_s
 from samzapy.ports import Clock, Control, Instructions, Joinable, Spawn
 
 LOG = logging.getLogger("samzapy.heartbeat")
@@ -100,22 +101,19 @@ class Heartbeat:
             except Superseded as error:
                 self._give_up(error.message)
             except SamzapyError as error:
-                silent = self._clock.monotonic() - last_answer
-                LOG.warning("no answer from the coordinator for %.1f s of a lease of %.0f s: %s", silent, self._lease_s, error.message)
-            if self._lease_used(last_answer) >= lease_times.STEP_DOWN:
+                silent_s = self._clock.monotonic() - last_answer
+                LOG.warning("no answer from the coordinator for %.1f s of a lease of %.0f s: %s", silent_s, self._lease_s, error.message)
+            step = due_step(self._clock.monotonic() - last_answer, self._lease_s)
+            if step is not Step.GO_ON:
                 self._give_up(f"the coordinator was silent for most of the lease of {self._lease_s:.0f} s")
-            if self._lease_used(last_answer) >= lease_times.DIE:
+            if step is Step.DIE:
                 self._die(f"{Superseded.code}: {self.why}")
                 return
             self._clock.wait(self._awake, max(SHORTEST_S, self._pause(last_answer) - (self._clock.monotonic() - sent)))
 
-    def _lease_used(self, last_answer: float) -> float:
-        return (self._clock.monotonic() - last_answer) / self._lease_s
-
     def _pause(self, last_answer: float) -> float:
         """Seconds to the next heartbeat; fewer if the lease runs out before it."""
-        used = self._lease_used(last_answer)
-        left = ((lease_times.STEP_DOWN if used < lease_times.STEP_DOWN else lease_times.DIE) - used) * self._lease_s
+        left = until_next_step_s(self._clock.monotonic() - last_answer, self._lease_s)
         return min(self._heartbeat_s, self._again_s, max(left, SHORTEST_S))
 
     def _apply(self, answer: Mapping[str, Any]) -> None:
