@@ -45,6 +45,7 @@ from samzapy.ops.schemas import prepare_schemas
 from samzapy.ops.topics import checked_topics, create_topics, grown_tasks, prepare_topics, topics_to_make
 from samzapy.ops.unknown_records import remove_unknown_records
 from samzapy.plan.assignment import check_slots
+from samzapy.plan.bounded_run import run_ends
 from samzapy.ports import Launcher, Log
 from samzapy.web.about import about_of
 from samzapy.web.app import web_app
@@ -126,7 +127,7 @@ class Run:
             wanted = replace(wanted, last_place=lambda number, pid: left_by(trace_path(settings, cluster_id, LOCALHOST, number), pid))
         self._warn_of_idle(wanted.containers)
         read = [p for t in tasks.values() for p in t.inputs if p.topic in JobTopics.of(settings).inputs]
-        ends = {**ends_now([p for p in read if p.topic not in made], log), **{str(p): 0 for p in read if p.topic in made}} if self._how.until_end else None
+        ends = run_ends(read, made, ends_now([p for p in read if p.topic not in made], log)) if self._how.until_end else None
 
         run_id = self._run_id
         token_file = token_path(Path(settings.state.dir), cluster_id, str(self._job.names), run_id)
@@ -261,7 +262,7 @@ def _signal_named(number: int) -> str:
 
 
 def ends_now(partitions: Iterable[TopicPartition], log: Log) -> Mapping[str, int]:
-    """The ends of a bounded run: all that is committed now. Says so if an open transaction hides more records."""
+    """The ends of topics: all that is committed now. Says so if an open transaction hides more records."""
     with log.admin() as admin, log.restore_consumer("ends") as consumer:
         written = admin.high_watermarks(
             partitions

@@ -19,6 +19,7 @@ from samzapy.container.ownership import Ownership
 from samzapy.container.standby import Standbys
 from samzapy.container.tasks import Tasks
 from samzapy.model.states import TaskState
+from samzapy.plan.bounded_run import has_container_finished
 from samzapy.ports import Supervision
 
 LOG = logging.getLogger("samzapy.container")
@@ -115,5 +116,5 @@ class AssignedTasks:
     @property
     def have_finished(self) -> bool:
         """Whether every task that the container owns has stopped by itself: nothing is left to do."""
-        held = self._tasks.held
-        return bool(held) and not self.released and not self.are_starting and all(t.state == TaskState.STOPPED for t in held.values())
+        states = [task.state for task in self._tasks.held.values()]
+        return has_container_finished(states, has_released=bool(self.released), are_starting=self.are_starting)

@@ -6,7 +6,8 @@ were handed out that are not processed yet: then it is the offset of the first o
 A bootstrap input pauses its task's other inputs until it has been read to the end that it had when the task started. A partition that
 several tasks of the container read (broadcast) is paused while any of them must wait.
 
-A bounded run: `advance` says which partitions are at their end, and which tasks have read all of theirs; tasks.py does what follows.
+A bounded run: `advance` marks the partitions that are at their end, and says which tasks have read all of theirs (plan/bounded_run.py); tasks.py
+does what follows.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.names import CHANGELOG
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.states import TaskState
+from samzapy.plan.bounded_run import has_read_all, is_input_at_end
 from samzapy.plan.stalled import OpenTransaction, Still, look, why_it_stands, why_unanswered
 from samzapy.ports import Consumer, Message
 
@@ -162,28 +164,13 @@ class Inputs:
 
     def advance(self, positions: Mapping[str, Mapping[TopicPartition, int]]) -> list[TaskInstance]:
         """Open gates and mark ends that were reached; returns the tasks all of whose inputs have ended just now."""
-        finished: list[TaskInstance] = []
-        for task in self.tasks():
+        tasks = self.tasks()
+        for task in tasks:
             here = positions.get(task.name, {})
-            for task_input in task.inputs:
-                if task_input.gate is not None and here[task_input.partition] >= task_input.gate:
-                    task_input.gate = None
-                if (
-                    task_input.end is not None
-                    and not task_input.ended
-                    and max(here[task_input.partition], task_input.resume_at) >= task_input.end
-                ):
-                    task_input.ended = True
-                    if task_input.lane is not None:
-                        task_input.lane.ended = True
-                if task_input.spec.between is not None and task_input.lane is not None and task_input.lane.ended:
-                    task_input.ended = True
-            if task.state == TaskState.BOOTSTRAPPING and all(task_input.gate is None for task_input in task.inputs):
-                task.state = TaskState.RUNNING
-            if not task.ended and task.inputs and all(task_input.ended for task_input in task.inputs):
-                finished.append(task)
+            _open_gates(task, here)
+            _mark_ends(task, here)
         self._hold()
-        return finished
+        return [task for task in tasks if not task.ended and has_read_all([task_input.ended for task_input in task.inputs])]
 
     def look_for_open_transactions(self, now: float) -> None:
         """Find out which partitions wait at an open transaction: it hides the records after it, and lag does not show them."""
@@ -309,6 +296,27 @@ class Inputs:
         if resume:
             self._consumer.resume(resume)
         self._paused = held
+
+
+def _open_gates(task: TaskInstance, here: Mapping[TopicPartition, int]) -> None:
+    """Of the bootstrap inputs that have reached theirs. `here`: the next offset of each input."""
+    for task_input in task.inputs:
+        if task_input.gate is not None and here[task_input.partition] >= task_input.gate:
+            task_input.gate = None
+    if task.state == TaskState.BOOTSTRAPPING and all(task_input.gate is None for task_input in task.inputs):
+        task.state = TaskState.RUNNING
+
+
+def _mark_ends(task: TaskInstance, here: Mapping[TopicPartition, int]) -> None:
+    """Mark the inputs that are at their end. `here`: the next offset of each."""
+    for task_input in task.inputs:
+        lane, end = task_input.lane, task_input.end
+        has_sender_ended = task_input.spec.between is not None and lane is not None and lane.ended
+        next_offset = 0 if end is None else max(here[task_input.partition], task_input.resume_at)
+        if not task_input.ended and is_input_at_end(end, next_offset, has_sender_ended):
+            task_input.ended = True
+            if lane is not None:
+                lane.ended = True
 
 
 def _named(offsets: Collection[int]) -> str:

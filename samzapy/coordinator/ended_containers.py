@@ -22,6 +22,7 @@ from samzapy.model.ownership import ContainerRecord
 from samzapy.model.process_end import WATCHDOG, ProcessEnd
 from samzapy.model.states import ContainerOutcome, TaskState
 from samzapy.plan import restarts
+from samzapy.plan.bounded_run import finished_tasks, has_job_finished
 from samzapy.plan.deadly_record_search import Found, after_death, hopeless, next_limit, unproved
 from samzapy.plan.declared_dead import (
     Dismiss,
@@ -70,8 +71,7 @@ class Liveness:
         """Judge one container by what is known of it, and note what follows; `end_lost` acts on it."""
         facts = self._facts(member, now)
         job = JobCondition(is_stopping=self._roster.is_stopping, all_failed_alike=bool(facts.error) and self._all_failed_alike())
-        if facts.outcome == ContainerOutcome.FINISHED and not job.is_stopping and facts.phase in (Phase.LIVE, Phase.STOPPING):
-            self._roster.finished.update(set(member.tasks) - set(facts.not_taken_up))
+        self._roster.finished.update(finished_tasks(facts, member.tasks, job.is_stopping))
         self._apply(member, judge(facts, job, Limits(self._settings.lease_s, self._settings.register_timeout_s)))
 
     def _facts(self, member: Member, now: float) -> LifeSigns:
@@ -161,7 +161,7 @@ class Liveness:
         at, said_why = piece_from_json(member.heard.report.get("under_way")), _said_why(member)
         roster.left.update({t: (member.number, now) for t in lost if t not in roster.left})
         members.clear(member)
-        event = after_end(ending.is_asked, roster.is_stopping, roster.finished >= set(roster.tasks), member.number >= roster.target)
+        event = after_end(ending.is_asked, roster.is_stopping, has_job_finished(roster.finished, roster.tasks), member.number >= roster.target)
         if event is Event.END:
             members.end(member)
         elif event is Event.REMOVE:

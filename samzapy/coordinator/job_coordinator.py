@@ -31,6 +31,7 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.ownership import FIRST_RUN_KEY, Ledger, end_offsets_key, end_offsets_to_bytes, input_key, input_to_bytes
 from samzapy.model.states import JobState
+from samzapy.plan.bounded_run import is_run_over, is_stop_overdue
 from samzapy.plan.lost_topics import coordinator_emptied, differs_from_first_run
 from samzapy.plan.members import Phase
 from samzapy.plan.preview import last_owners
@@ -328,12 +329,11 @@ class JobCoordinator:
 
     def _is_over(self, now: float) -> bool:
         roster = self.roster
-        left = [m for m in roster.members.values() if not m.is_done]
-        if self._kill_now or roster.ends_at_once or not left:
+        left = [m.phase for m in roster.members.values() if not m.is_done]
+        ends_at_once = self._kill_now or roster.ends_at_once
+        if is_run_over(left, ends_at_once=ends_at_once, is_stopping=roster.is_stopping, is_topic_refused=self._writing.is_refused):
             return True
-        if roster.is_stopping and self._writing.is_refused and all(m.phase in (Phase.ENDING, Phase.APPLYING) for m in left):
-            return True  # nothing runs any more; the next run ends them in the topic
-        if roster.stop_asked_at is not None and now - roster.stop_asked_at > self._settings.stop_timeout_s:
+        if is_stop_overdue(roster.stop_asked_at, now, self._settings.stop_timeout_s):
             LOG.warning("containers did not stop within %.0f s; ending them", self._settings.stop_timeout_s)
             return True
         return False

@@ -15,6 +15,7 @@ from samzapy.model.ownership import Ledger, container_key
 from samzapy.model.process_end import other
 from samzapy.model.states import TaskState
 from samzapy.plan.assignment import plan
+from samzapy.plan.bounded_run import has_job_finished
 from samzapy.plan.members import Phase
 from samzapy.plan.moves import decide_moves
 from samzapy.plan.standby_placement import standbys
@@ -163,7 +164,7 @@ class Movement:
 
     def dismiss_surplus(self) -> None:
         """Stop surplus containers once their tasks are elsewhere; when no task is left to run, all containers without tasks."""
-        nothing_left = self._roster.finished >= set(self._roster.tasks)
+        nothing_left = has_job_finished(self._roster.finished, self._roster.tasks)
         for member in list(self._roster.members.values()):
             if member.tasks or not (nothing_left or member.number >= self._roster.target):
                 continue
