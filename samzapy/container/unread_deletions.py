@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping
 
 from samzapy.container.task_instance import TaskInstance
-from samzapy.model.checkpoint import Checkpoint
+from samzapy.model.checkpoint import BY_COMMAND, Checkpoint
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.plan.unread_deletions import Unread, by_topic, tell
 from samzapy.ports import Clock, Consumer
@@ -30,7 +30,7 @@ def look_for_unread_deletions(
         mark = old.inputs.get(place) or old.left.get(place)
         if mark is None or mark.topic_id != spec.topic_id or not stores or place in task.unread_deletions:
             continue
-        stopped_ms = now_ms - committed_ms if place in old.inputs else None
+        stopped_ms = now_ms - committed_ms if place in old.inputs and old.incarnation != BY_COMMAND else None
         unread = Unread(position=mark.next_offset, end=bounds[partition].end, stopped_ms=stopped_ms, kept_ms=spec.delete_retention_ms)
         # A task that has nothing to do commits nothing. If the record at its position is there and young, all after it came later, and nothing is gone.
         if unread.may_lack_deletions and consumer.offset_for_time(partition, now_ms - unread.oldest_ms) > mark.next_offset:

@@ -20,6 +20,7 @@ WITH_TIMES = 2  # written only by jobs with event time: an older samzapy refuses
 WITH_REFILL = 3  # likewise, while an input is read again for a store that began empty
 VERSIONS = (VERSION, WITH_TIMES, WITH_REFILL)
 CHECKPOINT_KEY = b"checkpoint"
+BY_COMMAND = ""
 MAX_BYTES = 1 << 20
 MAX_CONDEMNED = 100  # of an input partition: they are in each checkpoint
 
@@ -58,6 +59,7 @@ class Checkpoint:
     """One task's checkpoint.
 
     Attributes:
+        incarnation: of the container that wrote it; BY_COMMAND: `state drop` or `checkpoint forget` did, while the job was stopped.
         sequence: counts the task's commits from 0 (checkpoint 0 is written before the first `init()`).
         inputs: by `topic[partition]` (str of TopicPartition).
         left: likewise, of inputs that the task read before and that are not its inputs now: where it goes on if they come back.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from samzapy.model.checkpoint import Checkpoint
+from samzapy.model.checkpoint import BY_COMMAND, Checkpoint
 from samzapy.model.ownership import Startpoint
 
 OPERATOR = "operator "
@@ -58,7 +58,7 @@ def without_store(checkpoint: Checkpoint, store: str) -> Checkpoint:
     stores = {name: mark for name, mark in checkpoint.stores.items() if name != store}
     own = operator_subject(store)
     subjects = {s: how for s, how in checkpoint.fingerprint.items() if not s.startswith(store_subject(store, "")) and s != own}
-    return checkpoint.advanced(stores=stores, fingerprint=subjects if stores else {})
+    return checkpoint.advanced(incarnation=BY_COMMAND, stores=stores, fingerprint=subjects if stores else {})
 
 
 def without_input(checkpoint: Checkpoint, topic: str) -> Checkpoint:
@@ -68,7 +68,7 @@ def without_input(checkpoint: Checkpoint, topic: str) -> Checkpoint:
     internal = _subjects(checkpoint, topic)
     subjects = {s: how for s, how in checkpoint.fingerprint.items() if s not in internal}
     same = not internal and len(inputs) + len(left) == len(checkpoint.inputs) + len(checkpoint.left)
-    return checkpoint if same else checkpoint.advanced(inputs=inputs, left=left, fingerprint=subjects)
+    return checkpoint if same else checkpoint.advanced(incarnation=BY_COMMAND, inputs=inputs, left=left, fingerprint=subjects)
 
 
 def knows(checkpoint: Checkpoint, topic: str) -> bool:

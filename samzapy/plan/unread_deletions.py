@@ -20,7 +20,7 @@ class Unread:
     Attributes:
         position: the next offset of the state that it starts with.
         end: the partition's end offset. It counts what was removed, too.
-        stopped_ms: how long ago that state was committed; None: the partition was no input then.
+        stopped_ms: how long ago a task committed that state; None: not known, because the partition was no input then, or a command wrote since.
         kept_ms: the topic's `delete.retention.ms`; None: it is not compacted.
     """
 
@@ -43,7 +43,7 @@ class Unread:
 
 def tell(task: str, topic: str, topic_partition: str, unread: Unread, stores: Sequence[str], table: str) -> dict[str, str]:
     """What is told of it: what may be wrong, and the way out. `stores`: which the input fills; `table`: the one of a program's table, or ""."""
-    since = "after it was no input" if unread.stopped_ms is None else f"{duration(unread.stopped_ms / 1000)} after the last commit"
+    since = "after a time that is not known" if unread.stopped_ms is None else f"{duration(unread.stopped_ms / 1000)} after the last commit"
     these = f"the table {table!r}" if table else f"store {', '.join(map(repr, stores))}"
     drops = " and ".join(f"`samzapy state drop JOB.yaml {store} --set stores.{store}.changelog=false --execute`" for store in stores)
     return {

@@ -17,7 +17,7 @@ from samzapy.testing import Harness
 
 DAY_S, HOUR_S = 86_400.0, 3_600.0
 COMPACTED = {"cleanup.policy": "compact"}
-CHANGELOG, CHECKPOINTS = "test-1-users-changelog", "__samza_checkpoint_test_1"
+CHECKPOINTS = "__samza_checkpoint_test_1"
 
 
 class Enrich(StreamTask):
@@ -103,19 +103,35 @@ def test_a_job_that_was_stopped_for_longer_than_deletions_are_kept_says_what_may
 def test_the_way_out_fills_the_table_again_without_what_was_deleted(job: Callable[[], Harness], caplog: pytest.LogCaptureFixture) -> None:
     with job() as h:
         delete(h, 3 * DAY_S, "carl")
+        h.clock.advance(DAY_S)
         drop_store(h)
         h.run()
         assert {"bob": "of bob", "carl": "of carl"} == h.store("users")
         assert [] == warnings(caplog)
 
 
-def drop_store(h: Harness) -> None:
-    """What `samzapy state drop` does."""
+def drop_store(h: Harness, store: str = "users", **sections: Any) -> None:
+    """What `samzapy state drop` does; then a start."""
     newest = [m.value() or b"" for m in h.records(CHECKPOINTS) if m.key() == CHECKPOINT_KEY][-1]
-    h.log.plain_producer("drop").send(CHECKPOINTS, without_store(checkpoint_from_bytes(newest), "users").to_bytes(), CHECKPOINT_KEY, 0)
-    h.cluster.delete(CHANGELOG)
-    h.clock.advance(DAY_S)
-    h.restart(sets=["commit.interval=2s"])  # with which it makes the topics that are not there
+    h.log.plain_producer("drop").send(CHECKPOINTS, without_store(checkpoint_from_bytes(newest), store).to_bytes(), CHECKPOINT_KEY, 0)
+    h.cluster.delete(f"test-1-{store}-changelog")
+    h.restart(sets=["commit.interval=2s"], **sections)  # with which it makes the topics that are not there
+
+
+@pytest.mark.parametrize(("stopped_s", "is_told"), [(3 * DAY_S, True), (60.0, False)])
+def test_a_command_that_writes_checkpoints_does_not_hide_how_long_the_job_was_stopped(stopped_s: float, is_told: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """Another store is dropped while the job is stopped."""
+    kinds = {"key": "string", "value": "json"}
+    inputs = [{"topic": "users", "bootstrap": True, **kinds}, {"topic": "in", **kinds}]
+    with begun(Harness(Enrich, inputs=inputs, outputs=[{"topic": "out", **kinds}], stores={"users": kinds, "old": kinds}), COMPACTED) as h:
+        h.send("users", None, key="ada")
+        h.clock.advance(stopped_s)
+        if is_told:
+            h.cluster.compact("users", drop_tombstones=True)
+        drop_store(h, "old", stores={"users": kinds})
+        h.run()
+        assert is_told == any(said.startswith("Partition 0 reads users[0] on from 2, after a time that is not known, ") for said in warnings(caplog))
+        assert is_told == bool(in_status(h))
 
 
 @pytest.mark.parametrize(
