@@ -13,9 +13,11 @@ from samzapy.cli.this_process import this_process
 from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME
 from samzapy.coordinator.forgetting import Forgetting, Forgotten
 from samzapy.ops.topics import changelogs
+from samzapy.streams.graph import TableSource
 from samzapy.wiring.coordinator import coordinator_settings
 from samzapy.wiring.job_topics import JobTopics
 from samzapy.wiring.local_state import refuse_unremovable, remove_local_state
+from samzapy.wiring.program import graph_of
 
 Execute = Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")]
 
@@ -106,9 +108,6 @@ def _is_table(job: Job, store: str) -> bool:
     """Whether the program reads a topic as this table: the next run fills it again, from the topic's start."""
     if job.settings.app is None:
         return False
-    from samzapy.streams.graph import TableSource
-    from samzapy.wiring.program import graph_of
-
     return any(isinstance(node, TableSource) and node.name == store for node in graph_of(job.settings, job.loaded.folders)[0])
 
 
