@@ -6,7 +6,7 @@
     superseded  another incarnation owns the tasks: nothing more is written
 
 What leaves the container in doubt (a lost reply to a commit, a fenced producer, a broker that is away) is answered by starting over in
-the same process: the same code as the first start, over what Kafka says.
+the same process: the same code as the first start, over what Kafka says. When that is done, and which errors end the job: plan/restarts.py.
 """
 
 from __future__ import annotations
@@ -19,18 +19,7 @@ from typing import Any
 
 from samzapy import failpoints
 from samzapy.api import exit_codes
-from samzapy.api.errors import (
-    BatchUnreadable,
-    ClusterUnreachable,
-    Fenced,
-    InDoubt,
-    LogError,
-    OffsetOutOfRange,
-    SamzapyError,
-    Superseded,
-    TaskError,
-    TransactionAborted,
-)
+from samzapy.api.errors import ClusterUnreachable, SamzapyError, Superseded, TaskError
 from samzapy.clock import start_thread
 from samzapy.container.container import Container
 from samzapy.container.facts import PROCESS
@@ -46,11 +35,11 @@ from samzapy.ids import random_id
 from samzapy.memory import exclude_what_is_there, resident_bytes
 from samzapy.model.caution import Piece
 from samzapy.model.states import ContainerOutcome, ContainerState
+from samzapy.plan import restarts
 from samzapy.plan.transaction_size import NO_LIMIT
 from samzapy.ports import Assignment, Clock, Control, Instructions, Log, Spawn, Supervision
 
 LOG = logging.getLogger("samzapy.container")
-MAX_RESTARTS_WITHOUT_COMMIT = 5
 PUBLISH_S = 0.25
 WAITS_S = 5.0
 SLOW_S = 1.0  # a hook that runs as long is told of
@@ -173,11 +162,10 @@ class ContainerRunner:
                 return ContainerOutcome.FINISHED
             except _StopRequested:
                 return self._stop(container)
-            except (InDoubt, Fenced, TransactionAborted, ClusterUnreachable) as error:
+            except restarts.STARTS_OVER as error:
                 before, reached = reached, self._reached(container)
-                failures = failures + 1 if reached == before else 1
-                is_kafkas = isinstance(error, ClusterUnreachable) or self._lags.cannot_write  # it goes on when brokers are back
-                if failures > MAX_RESTARTS_WITHOUT_COMMIT and not is_kafkas:
+                failures = restarts.failures_in_a_row(failures, reached != before)
+                if restarts.gives_up(failures, isinstance(error, ClusterUnreachable) or self._lags.cannot_write):
                     raise
                 self._state = ContainerState.STARTING
                 self._tell_start_over(error)
@@ -210,7 +198,7 @@ class ContainerRunner:
         self._publish(True)
         try:
             container.stop()
-        except (InDoubt, Fenced, TransactionAborted, ClusterUnreachable) as error:
+        except restarts.STARTS_OVER as error:
             self._uncommitted = error
             what = "container %d: the final commit failed (%s: %s); the next run continues from the commit before it"
             LOG.warning(what, self._number, error.code, error)
@@ -224,10 +212,7 @@ class ContainerRunner:
             LOG.warning("container %d while stopping: %s: %s", self._number, error.code, error)
 
     def _end(self, outcome: ContainerOutcome, error: SamzapyError | None) -> None:
-        is_final = error is not None and (
-            not isinstance(error, LogError) or isinstance(error, OffsetOutOfRange | BatchUnreadable)
-        )  # a restart would meet it again
-        is_fatal = is_final and outcome != ContainerOutcome.SUPERSEDED
+        is_fatal = restarts.ends_job(error, outcome)
         is_told_beside = is_fatal and self._facts.get("host") == LOCALHOST  # the coordinator says it in full, on the same terminal
         if error is not None:
             level = logging.WARNING if outcome == ContainerOutcome.SUPERSEDED else logging.ERROR

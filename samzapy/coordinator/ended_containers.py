@@ -114,13 +114,8 @@ class Liveness:
                 members.dismiss(member)
 
     def _all_failed_alike(self) -> bool:
-        """Every container ended with the same error before any commit: starting them again would not help."""
-        if self._roster.any_commit:
-            return False
         heard = [m.heard for m in self._roster.members.values()]
-        errors = [h.final.error if h.final else h.report.get("error") for h in heard]
-        codes = {error.get("code") if error else None for error in errors}
-        return len(codes) == 1 and None not in codes
+        return restarts.all_failed_alike([h.final.error if h.final else h.report.get("error") for h in heard], self._roster.any_commit)
 
     def _with_memory(self, end: ProcessEnd, member: Member, heard_s: float) -> ProcessEnd:
         kernel_killed = self._settings.oom_kills() > member.launch.oom_kills

@@ -11,7 +11,8 @@ import pytest
 from samzapy import StreamTask
 from samzapy.api.errors import InDoubt, TransactionAborted
 from samzapy.container.container import Container
-from samzapy.container.runner import MAX_RESTARTS_WITHOUT_COMMIT, ContainerRunner
+from samzapy.container.runner import ContainerRunner
+from samzapy.plan.restarts import MAX_RESTARTS_WITHOUT_COMMIT
 from samzapy.ports import Assignment, Supervision
 from samzapy.testing.memory_log import MemoryLog
 from samzapy.testing.memory_producers import MemoryTransactionalProducer
