@@ -164,7 +164,7 @@ def _check_state(job: Job, keep: bool, reset: bool) -> None:
 def _execute(job: Job, options: CheckpointSetOptions) -> Plan:
     command = _checkpoint_set(job)
     command.preview(options, job.ledger())  # what is refused is refused before anything is fenced
-    prepare_topics(job.settings, job.log)
+    prepare_topics(job.settings, job.log, job.clock)
     return command.execute(options)
 
 

@@ -17,6 +17,7 @@ from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.ownership import startpoint_key
 from samzapy.ops.inspection import owned_by_another, read_checkpoints
 from samzapy.ops.letters_again import begin_of_reset, newest_letters, warnings
+from samzapy.ops.other_jobs import owned_by_others
 from samzapy.ops.topics import changelogs
 from samzapy.plan.checkpoint_orders import pending
 from samzapy.ports import Admin, Log
@@ -54,8 +55,9 @@ def reset(
             letters = [] if coordinator else newest_letters(settings, job.log, job.clock)
             for warning in warnings(letters, begin_of_reset(settings, letters, job.log)):
                 say(warning)
-            foreign = {} if coordinator else foreign_changelogs(settings, job.log, admin)
-            forgotten = [] if coordinator else [*(t for t in changelogs(settings) if t not in foreign), *JobTopics.of(settings).internal, job.names.checkpoint_topic]
+            foreign = {} if coordinator else foreign_topics(settings, job.log, admin)
+            own = [topic for topic in [*changelogs(settings), *JobTopics.of(settings).internal] if topic not in foreign]
+            forgotten = [] if coordinator else [*own, job.names.checkpoint_topic]
             for topic, why in foreign.items():
                 say(f"topic {topic} stays: {why}")
             topics = sorted(admin.topics([*forgotten, job.names.coordinator_topic]))
@@ -77,8 +79,8 @@ def reset(
         say("nothing was changed; do it with --execute")
 
 
-def foreign_changelogs(settings: Settings, log: Log, admin: Admin) -> dict[str, str]:
-    """The changelog topics that the job file names and that are not this job's: why, by topic."""
+def foreign_topics(settings: Settings, log: Log, admin: Admin) -> dict[str, str]:
+    """The changelogs that the job file names and that are not this job's, and the topics that are another job's internal topics: why, by topic."""
     clock = SystemClock()
     names = JobTopics.of(settings)
     logs = {topic: store for store, topic in names.changelogs.items()}
@@ -87,7 +89,8 @@ def foreign_changelogs(settings: Settings, log: Log, admin: Admin) -> dict[str, 
     with suppress(StateRefused):  # one that cannot be read vouches for nothing, and may be what the reset is for
         checkpoints = read_checkpoints(settings, there, log, clock)
     found = {t: owned_by_another(settings, s, there[t], checkpoints, log, clock, unmarked=True) for t, s in logs.items() if t in there}
-    return {topic: why for topic, why in found.items() if why is not None}
+    shared = {topic: f"it is {owner}" for topic, owner in owned_by_others(settings, log, admin, clock).items()}
+    return shared | {topic: why for topic, why in found.items() if why is not None}
 
 
 def refuse_to_lose_orders(job: Job, drop: bool, execute: bool) -> None:

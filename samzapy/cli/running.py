@@ -117,7 +117,7 @@ class Run:
             _check_folder(self._how.profile)
         refuse_to_make_again(settings, log, self._job.clock)
         made = topics_to_make(settings, log) if self._how.creates else {}
-        tasks = checked_topics(settings, log, made)
+        tasks = checked_topics(settings, log, self._job.clock, made)
         refuse_before_topics(self._job.loaded, log, self._job.clock)
         prepare_schemas(settings, self._job.loaded.folders)
         warn_of_missing(settings, log)
@@ -139,7 +139,7 @@ class Run:
                 check_slots(wanted.containers, launcher.slots(), settings.spark.master)
             for name in create_topics(settings, log, self._job.clock) if self._how.creates else ():
                 say(f"created {name}")
-            tasks = prepare_topics(settings, log)
+            tasks = prepare_topics(settings, log, self._job.clock)
             remove_unknown_records(settings, log, self._job.clock)
             loaded = self._job.loaded
             payload = container_payload(

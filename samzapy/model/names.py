@@ -60,8 +60,8 @@ class Job:
 
 KAFKAS_OWN = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata"})
 _JOBS_OWN = ("__samza_checkpoint_", "__samza_coordinator_")
-CHANGELOG = "-changelog"
-SUFFIXES = (CHANGELOG, "-dead-letter")
+CHANGELOG, DEAD_LETTER = "-changelog", "-dead-letter"
+SUFFIXES = (CHANGELOG, DEAD_LETTER)
 
 
 def job_of_coordinator_topic(topic: str) -> Job | None:
@@ -77,12 +77,10 @@ def is_a_jobs_own(topic: str) -> bool:
 
 
 def possible_owners(topic: str) -> list[Job]:
-    """The jobs whose changelog or dead-letter topic this may be by its name. Others may have such a name too: `orders-1-eu-changelog`."""
-    suffix = next((suffix for suffix in SUFFIXES if topic.endswith(suffix)), None)
-    if suffix is None:
-        return []
+    """The jobs whose changelog, dead-letter or internal topic this may be by its name. Others may have such a name too: `orders-1-eu-changelog`."""
+    suffix = next((suffix for suffix in SUFFIXES if topic.endswith(suffix)), "")  # no internal topic's name ends like this
     parts = topic.removesuffix(suffix).split("-")
-    ids = range(1, len(parts) - 1) if suffix == CHANGELOG else range(len(parts) - 1, len(parts))
+    ids = range(len(parts) - 1, len(parts)) if suffix == DEAD_LETTER else range(1, len(parts) - 1)
     jobs = [Job("-".join(parts[:at]), parts[at]) for at in ids if at]
     return [job for job in jobs if JOB_NAME.fullmatch(job.name) and JOB_ID.fullmatch(job.id)]
 

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 
-from samzapy.api.errors import ConfigurationError, NotAuthorized, SamzapyError, StateMismatch, TopicMisconfigured, TopicMissing
+from samzapy.api.errors import ConfigurationError, SamzapyError, StateMismatch, TopicMisconfigured, TopicMissing
 from samzapy.config.schema import Settings
 from samzapy.model.job_model import TaskModel
-from samzapy.model.names import possible_owners
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun, Ledger
 from samzapy.ops.inspection import foreign_changelog
 from samzapy.ops.made_again import refuse_to_make_again
+from samzapy.ops.other_jobs import refuse_others
 from samzapy.ops.transactions import refuse_too_long, try_init
 from samzapy.plan.grown_topics import STATE_IS_LOST, too_many_partitions
 from samzapy.plan.lost_topics import coordinator_emptied, differs_from_first_run
@@ -50,11 +49,11 @@ def tasks_of(settings: Settings, facts: Mapping[str, TopicFacts]) -> dict[str, T
     return JobTopics.of(settings).tasks({topic: f.partitions for topic, f in facts.items()})
 
 
-def checked_topics(settings: Settings, log: Log, made: Mapping[str, TopicFacts] | None = None) -> dict[str, TaskModel]:
+def checked_topics(settings: Settings, log: Log, clock: Clock, made: Mapping[str, TopicFacts] | None = None) -> dict[str, TaskModel]:
     """Check the topics that are there, and create none; returns the job's tasks. `made`: as if these were there, too. Raises as `prepare_topics`."""
     with log.admin() as admin:
         refuse_too_long(settings, admin)
-        return _checked(settings, admin, made)[0]
+        return _checked(settings, log, admin, clock, made)[0]
 
 
 def topics_to_make(settings: Settings, log: Log) -> dict[str, TopicFacts]:
@@ -63,17 +62,17 @@ def topics_to_make(settings: Settings, log: Log) -> dict[str, TopicFacts]:
         return _to_make(settings, admin)
 
 
-def prepare_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
+def prepare_topics(settings: Settings, log: Log, clock: Clock) -> dict[str, TaskModel]:
     """Check the user's topics, create and check the internal ones; returns the job's tasks.
 
     Raises:
-        TopicMissing: inputs or outputs; all of them named. TopicMisconfigured: an internal topic. ConfigurationError: names collide; commit.timeout is
-            longer than the brokers allow.
+        TopicMissing: inputs or outputs; all of them named. TopicMisconfigured: an internal topic. ConfigurationError: names collide, or are another job's;
+            commit.timeout is longer than the brokers allow.
         NoLeader: partitions that cannot be read or written now.
         StateMismatch: inputs that decide where state lies have grown.
     """
     with log.admin() as admin:
-        tasks, missing = _checked(settings, admin)
+        tasks, missing = _checked(settings, log, admin, clock)
         refuse_too_long(settings, admin)
         _warn_of_partitions(settings, admin)
         _follow_growth(settings, admin, len(tasks))
@@ -101,7 +100,7 @@ def what_run_refuses(settings: Settings, log: Log, ledger: Ledger, clock: Clock)
     changelog is another job's; None: it would not. Changes nothing."""
     try:
         with log.admin() as admin:
-            tasks, _ = _checked(settings, admin)
+            tasks, _ = _checked(settings, log, admin, clock)
             checkpoints = admin.topics([job_of(settings).checkpoint_topic])
             if not refuse_too_long(settings, admin) and (refused := try_init(settings, log)) is not None:
                 return refused
@@ -121,7 +120,7 @@ def _to_make(settings: Settings, admin: Admin) -> dict[str, TopicFacts]:
 
 
 def _checked(
-    settings: Settings, admin: Admin, made: Mapping[str, TopicFacts] | None = None, *, inputs_only: bool = False
+    settings: Settings, log: Log, admin: Admin, clock: Clock, made: Mapping[str, TopicFacts] | None = None, *, inputs_only: bool = False
 ) -> tuple[dict[str, TaskModel], list[TopicSpec]]:
     """The job's tasks, and the internal topics that are to be created. `made`: as if these were there, too; `inputs_only`: other outputs need not be.
     Raises as `prepare_topics`."""
@@ -132,7 +131,7 @@ def _checked(
     tasks = tasks_of(settings, facts)
     wanted = internal_specs(settings, facts)
     _refuse_collisions(users, wanted)
-    _refuse_others(names, admin)
+    refuse_others(settings, log, admin, clock)
     there = admin.topics([s.name for s in wanted])
     _refuse_leaderless([*facts.values(), *there.values()])
     grows = growing(settings, {**facts, **there}, len(tasks))
@@ -251,27 +250,6 @@ def _refuse_collisions(users: list[str], wanted: list[TopicSpec]) -> None:
         )
 
 
-def _refuse_others(names: JobTopics, admin: Admin) -> None:
-    """Outputs that are another job's changelogs or dead letters: what is written there is not that job's, and would stop it, or be lost there.
-
-    Their names alone do not say so: a topic of anybody's may be called orders-1-eu-changelog. It is a job's if that job has a checkpoint topic.
-    """
-    owners = {topic: [job for job in possible_owners(topic) if job != names.job] for topic in names.outputs}
-    wanted = {job.checkpoint_topic for jobs in owners.values() for job in jobs}
-    if not wanted:
-        return
-    with suppress(NotAuthorized):  # a job of which nothing may be known here
-        there = admin.topics(wanted)
-        for topic, jobs in owners.items():
-            for job in jobs:
-                if job.checkpoint_topic in there:
-                    kind = "dead-letter topic" if topic == job.dead_letter_topic else "changelog"
-                    raise ConfigurationError(
-                        f"output {topic} is a {kind} of job {job}, to which that job alone writes.",
-                        f"Write to another topic; if job {job} no longer exists, delete {job.checkpoint_topic} with Kafka's own tools.",
-                    )
-
-
 def create_topics(settings: Settings, log: Log, clock: Clock) -> list[str]:
     """Create outputs that give `partitions`, and internal topics; returns the names created.
 
@@ -288,7 +266,7 @@ def create_topics(settings: Settings, log: Log, clock: Clock) -> list[str]:
                 f"there is no input topic {', '.join(missing)}.",
                 f"Create the inputs first, their partitions decide the number of tasks: {made_by_hand(settings, *missing)}",
             )
-        _, internal = _checked(settings, admin, made, inputs_only=True)
+        _, internal = _checked(settings, log, admin, clock, made, inputs_only=True)
         new = [*(TopicSpec(name, facts.partitions) for name, facts in made.items()), *internal]
         admin.create(new)
         return [s.name for s in new]

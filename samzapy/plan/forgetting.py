@@ -73,7 +73,12 @@ def without_input(checkpoint: Checkpoint, topic: str) -> Checkpoint:
 
 def knows(checkpoint: Checkpoint, topic: str) -> bool:
     """Whether the checkpoint names an internal topic: as one of the program, or with an offset."""
-    return bool(_subjects(checkpoint, topic)) or any(is_of(partition, topic) for partition in (*checkpoint.inputs, *checkpoint.left))
+    return writes(checkpoint, topic) or any(is_of(partition, topic) for partition in (*checkpoint.inputs, *checkpoint.left))
+
+
+def writes(checkpoint: Checkpoint, topic: str) -> bool:
+    """Whether the checkpoint names an internal topic as one of the program: it writes there, and does not only read it."""
+    return bool(_subjects(checkpoint, topic))
 
 
 def _subjects(checkpoint: Checkpoint, topic: str) -> set[str]:

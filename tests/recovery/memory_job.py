@@ -165,7 +165,7 @@ class MemoryJob:
         }  # fmt: skip
         self.settings = settings_from_document(document, {})
         self.log.admin().create([TopicSpec(t, tasks) for t in (self.topics.input, self.topics.output)])
-        self._models = prepare_topics(self.settings, self.log)
+        self._models = prepare_topics(self.settings, self.log, self.clock)
 
     # -- the world outside -----------------------------------------------------------------------------------------------------------
 

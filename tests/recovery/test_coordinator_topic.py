@@ -83,7 +83,7 @@ def test_where_it_still_counts_the_topic_is_deleted_and_the_job_goes_on(job: Mem
             read_lease(job.log.restore_consumer("test"), topic, job.clock)
 
     job.log.admin().delete([topic])
-    prepare_topics(job.settings, job.log)
+    prepare_topics(job.settings, job.log, job.clock)
     goes_on(job)
     assert ledger(job).epoch > epoch
 
@@ -166,6 +166,6 @@ def test_above_a_forged_epoch_the_next_go_on_once_that_topic_is_deleted(job: Mem
     barrier = Barrier(names.name, names.id, "Partition 0", "", forged, "nobody", "n")
     job.log.plain_producer("stranger").send(names.checkpoint_topic, barrier.to_bytes(), BARRIER_KEY, 0)
     job.log.admin().delete([names.coordinator_topic])
-    prepare_topics(job.settings, job.log)
+    prepare_topics(job.settings, job.log, job.clock)
     goes_on(job)
     assert ledger(job).epoch > forged

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from samzapy.cli import job
-from samzapy.cli.reset import foreign_changelogs, url_of_a_run
+from samzapy.cli.reset import foreign_topics, url_of_a_run
 from samzapy.config.load import LoadedJob, load_job
 from samzapy.model.barrier import BARRIER_KEY, Barrier
 from samzapy.model.names import Job
@@ -89,4 +89,4 @@ def test_a_changelog_that_is_not_this_jobs_stays(tmp_path: Path, owner: str | No
     if owner is not None:
         producer.send("log", Barrier(owner, "1", "Partition 0", "s", 1, "i", "n").to_bytes(), BARRIER_KEY, 0)
     producer.send("log", b"value", b"key", 0)
-    assert ({} if told is None else {"log": told}) == foreign_changelogs(load_job([file], []).settings, log, log.admin())
+    assert ({} if told is None else {"log": told}) == foreign_topics(load_job([file], []).settings, log, log.admin())

@@ -318,7 +318,8 @@ def test_nothing_is_forgotten_while_the_job_runs(tmp_path: Path) -> None:
 
 
 def test_an_output_with_other_partitions_than_the_job_file_says_is_told_each_time(caplog: pytest.LogCaptureFixture) -> None:
-    log = MemoryLog(MemoryCluster(HandClock()))
+    clock = HandClock()
+    log = MemoryLog(MemoryCluster(clock))
     log.admin().create([TopicSpec("in", 1), TopicSpec("out", 2)])
 
     def settings(**output: int) -> Settings:
@@ -327,10 +328,10 @@ def test_an_output_with_other_partitions_than_the_job_file_says_is_told_each_tim
         return settings_from_document({**base, "inputs": [{"topic": "in"}], "outputs": outputs}, {})
 
     for output in ({}, {"partitions": 2}):
-        prepare_topics(settings(**output), log)
+        prepare_topics(settings(**output), log, clock)
         assert ["ok"] == [row[-1] for _, row in topic_rows(settings(**output), log) if row[0] == "out"]
     assert [] == caplog.messages
-    prepare_topics(settings(partitions=4), log)
+    prepare_topics(settings(partitions=4), log, clock)
     words = "2 partitions, the job file says 4: records go to those 2"
     assert [True] == [words in message for message in caplog.messages]
     assert [(OK, True)] == [(kind, words in row[-1]) for kind, row in topic_rows(settings(partitions=4), log) if row[0] == "out"]

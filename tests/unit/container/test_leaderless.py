@@ -223,16 +223,16 @@ def test_the_ends_of_ten_thousand_partitions_are_one_question() -> None:
 def test_a_new_run_is_refused_with_the_partitions_and_every_look_shows_them(tmp_path: Path) -> None:
     story = Story(tmp_path, ("a", 1))
     settings, log = settings_of(story), story.bench.log
-    prepare_topics(settings, log)
+    prepare_topics(settings, log, story.bench.clock)
     story.bench.cluster.lose_leader(TopicPartition("in", 0))
     with pytest.raises(NoLeader, match=r"no broker leads in\[0\]") as refused:
-        prepare_topics(settings, log)
+        prepare_topics(settings, log, story.bench.clock)
     assert 4 == refused.value.exit_code
     assert "Start the broker" in refused.value.remedy
     shown = {row[0]: (kind, row[-1]) for kind, row in topic_rows(settings, log)}
     assert (LEADERLESS, "no broker leads partition 0; start the broker that holds it") == shown["in"]
     story.bench.cluster.regain_leader(TopicPartition("in", 0))
-    prepare_topics(settings, log)
+    prepare_topics(settings, log, story.bench.clock)
 
 
 def test_what_can_be_asked_of_it(tmp_path: Path) -> None:

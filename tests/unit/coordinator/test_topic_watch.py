@@ -82,7 +82,7 @@ def test_growth_of_only_some_of_a_stateful_jobs_inputs_is_told_in_the_same_way(l
     store = {"s": {"key": "string", "value": "string"}}
     inputs = [{"topic": "in"}, {"topic": "other"}]
     settings = settings_from_document({**base, "inputs": inputs, "outputs": [{"topic": "out"}], "stores": store}, {})
-    prepare_topics(settings, log)
+    prepare_topics(settings, log, HandClock())
     watch.check()
     assert 2 == len(watch.grown(lambda: grown_tasks(settings, log)))
     for topic in ("in", "other"):  # first the one alone, then both
@@ -91,7 +91,7 @@ def test_growth_of_only_some_of_a_stateful_jobs_inputs_is_told_in_the_same_way(l
             watch.grown(lambda: grown_tasks(settings, log))
         assert "samzapy reset JOB.yaml" in caught.value.remedy
     with pytest.raises(ConfigurationError):
-        prepare_topics(settings, log)
+        prepare_topics(settings, log, HandClock())
 
 
 def test_settings_under_which_a_running_jobs_own_topics_lose_records_are_told_until_they_are_right_again(log: MemoryLog) -> None:
@@ -140,7 +140,7 @@ def test_growth_that_a_broadcast_stream_cannot_follow_by_itself_names_the_way_ou
         assert "With Kafka's own tools, give test-1-rules 4 partitions, then start the job again" in caught.value.remedy
         h.stop()
         h.log.admin().grow("test-1-rules", 4)
-        assert 4 == len(prepare_topics(settings, h.log))
+        assert 4 == len(prepare_topics(settings, h.log, h.clock))
 
 
 def test_where_a_key_has_state_as_well_the_growth_is_not_cured_by_more_partitions() -> None:

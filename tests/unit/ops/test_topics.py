@@ -39,7 +39,7 @@ def test_topics_that_are_refused_are_refused_before_any_is_created(tmp_path: Pat
     with pytest.raises(TopicMissing, match="no input topic missing"):
         create_topics(settings_from_document({**document_of(story), "inputs": [{"topic": "missing"}], "outputs": outputs}, {}), story.bench.log, story.bench.clock)
     with pytest.raises(TopicMissing, match="no output topic new") as refused:
-        prepare_topics(settings_from_document({**document_of(story), "outputs": [{"topic": "new"}]}, {}), story.bench.log)
+        prepare_topics(settings_from_document({**document_of(story), "outputs": [{"topic": "new"}]}, {}), story.bench.log, story.bench.clock)
     assert "Or give the output `partitions: N`" in refused.value.remedy
     story.bench.cluster.create(TopicSpec("wider", 3))
     unequal = [{"topic": "in"}, {"topic": "wider"}]
@@ -76,12 +76,12 @@ def test_outputs_are_not_another_jobs_changelogs_nor_its_dead_letters(tmp_path: 
         reads, writes = document_of(story), document_of(story)
         reads["inputs"] = [*reads["inputs"], {"topic": topic, "key": "string", "value": "bytes"}]
         writes["outputs"] = [{"topic": topic}]
-        assert 1 == len(prepare_topics(settings_from_document(reads, {}), story.bench.log)), "it may be read"
+        assert 1 == len(prepare_topics(settings_from_document(reads, {}), story.bench.log, story.bench.clock)), "it may be read"
         if is_other:
             with pytest.raises(ConfigurationError, match=f"output {topic} is a .* of job orders-eu-7"):
-                prepare_topics(settings_from_document(writes, {}), story.bench.log)
+                prepare_topics(settings_from_document(writes, {}), story.bench.log, story.bench.clock)
             admin.delete([OTHER.checkpoint_topic])
-        prepare_topics(settings_from_document(writes, {}), story.bench.log)
+        prepare_topics(settings_from_document(writes, {}), story.bench.log, story.bench.clock)
 
 
 def test_a_commit_timeout_above_the_brokers_limit_is_refused_before_a_run_begins(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_commit_timeout_above_the_brokers_limit_is_refused_before_a_run_begins
     assert isinstance(refused, ConfigurationError)
     assert "commit.timeout is 1m, longer than the brokers allow a transaction to take: their transaction.max.timeout.ms is 45000 (45s)." == refused.message
     with pytest.raises(ConfigurationError, match=r"commit\.timeout is 1m"):
-        prepare_topics(settings_of(story), story.bench.log)
+        prepare_topics(settings_of(story), story.bench.log, story.bench.clock)
     story.bench.cluster.longest_transaction_ms = 60_000
     assert what_run_refuses(settings_of(story), story.bench.log, Ledger(), story.bench.clock) is None
 

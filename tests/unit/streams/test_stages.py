@@ -493,7 +493,7 @@ def test_another_number_of_partitions_than_an_internal_topic_has_is_refused_by_a
         h.run()
         said = f"test-1-by-number has 2 partitions, the program says {partitions}: .* say partitions=2, give it another name, or run `samzapy reset JOB.yaml`"
         with pytest.raises(TopicMisconfigured, match=said):
-            prepare_topics(HarnessJob.of(counting("by-number", partitions=partitions), (), {}, MemoryRegistry()).settings, h.log)
+            prepare_topics(HarnessJob.of(counting("by-number", partitions=partitions), (), {}, MemoryRegistry()).settings, h.log, h.clock)
         with pytest.raises(TopicMisconfigured, match=said):
             h.restart(counting("by-number", partitions=partitions))
         h.restart(counting("by-number", partitions=2))
@@ -518,7 +518,7 @@ def test_inputs_may_grow_where_all_state_lies_behind_an_internal_topic(crashes: 
         assert ["Partition 0", "Partition 1"] == list(running), "no new tasks in this run"
         assert {"lines[2]", "lines[3]"} <= {str(p) for p in running["Partition 1"].inputs}
         h.stop()
-        assert 4 == len(prepare_topics(job.settings, h.log))
+        assert 4 == len(prepare_topics(job.settings, h.log, h.clock))
         for partition in range(4):
             h.send("lines", "a e", partition=partition, timestamp=T0 + 5_000)
             crash(h, crashes, keep=partition % 2 == 0)
@@ -539,7 +539,7 @@ def test_inputs_that_state_is_bound_to_may_not_grow() -> None:
         with h.log.admin() as admin:
             admin.grow("lines", 4)
         with pytest.raises(StateMismatch, match="lines: 4 partitions now, 2 when this job's state was created"):
-            prepare_topics(HarnessJob.of(app, (), {}, MemoryRegistry()).settings, h.log)
+            prepare_topics(HarnessJob.of(app, (), {}, MemoryRegistry()).settings, h.log, h.clock)
 
 
 # -- to every task ---------------------------------------------------------------------------------------------------------------------------
