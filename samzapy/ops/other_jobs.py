@@ -32,11 +32,16 @@ class Owner:
     kind: str
 
     def __str__(self) -> str:
-        return f"{self.kind} of job {self.job}"
+        return f"{self.kind} of job {_told(self.job)}"
 
     @property
     def if_gone(self) -> str:
-        return f"if job {self.job} no longer exists, delete {self.job.checkpoint_topic} with Kafka's own tools."
+        return f"if job {_told(self.job)} no longer exists, delete {self.job.checkpoint_topic} with Kafka's own tools."
+
+
+def _told(job: Job) -> str:
+    """Name and id apart: of jobs cx-1 and cx, both of id 1, one would else be called as the other is named."""
+    return f"{job.name} (id {job.id})"
 
 
 def refuse_others(settings: Settings, log: Log, admin: Admin, clock: Clock) -> None:
@@ -52,12 +57,12 @@ def refuse_others(settings: Settings, log: Log, admin: Admin, clock: Clock) -> N
     for topic, owner in owners.items():
         if topic not in own:
             raise ConfigurationError(
-                f"output {topic} is {owner}, to which that job alone writes.", f"Write to another topic; {owner.if_gone}"
+                f"output {topic} is {owner.kind} of job {owner.job}, to which that job alone writes.", f"Write to another topic; {owner.if_gone}"
             )
         is_internal = topic in names.internal
         kind, name = (_INTERNAL, "in `key_by`, `repartition` or `broadcast`") if is_internal else (_CHANGELOG, "in `changelog`")
         raise ConfigurationError(
-            f"{topic} would be {kind} of job {names.job}, and is {owner}: each would take the other's records for its own, and remove them.",
+            f"{topic} would be {kind} of job {_told(names.job)}, and is {owner}: each would take the other's records for its own, and remove them.",
             f"Give it another name {name}, or give this job another name or id; {owner.if_gone}",
         )
 

@@ -62,11 +62,12 @@ def test_an_internal_topic_of_another_job_is_refused_before_anything_is_made(kin
             with pytest.raises(ConfigurationError) as refused:
                 attempt(second, h.log, h.clock)
             assert (
-                f"{SHARED} would be an internal topic of job test-1-1, and is an internal topic of job test-1: each would take the other's records for its "
-                "own, and remove them." == refused.value.message
+                f"{SHARED} would be an internal topic of job test-1 (id 1), and is an internal topic of job test (id 1): each would take the other's "
+                "records for its own, and remove them." == refused.value.message
             )
             assert refused.value.remedy.startswith(
-                "Give it another name in `key_by`, `repartition` or `broadcast`, or give this job another name or id; if job test-1 no longer exists, delete "
+                "Give it another name in `key_by`, `repartition` or `broadcast`, or give this job another name or id; if job test (id 1) no longer "
+                "exists, delete __samza_checkpoint_test_1 with"
             )
         assert isinstance(what_run_refuses(second, h.log, Ledger(), h.clock), ConfigurationError)
         assert before == sorted(admin.names())
@@ -87,8 +88,8 @@ def test_two_jobs_that_share_an_internal_topic_already_are_both_refused() -> Non
             admin.create([TopicSpec(SECOND.checkpoint_topic, 1, {"cleanup.policy": "compact"})])
         writer = h.log.plain_producer("of the time before")
         writer.send(SECOND.checkpoint_topic, replace(checkpoint, job=SECOND.name, fingerprint=said).to_bytes(), CHECKPOINT_KEY, 0)
-        for job, name, other in (("test", "1-b", "test-1-1"), ("test-1", "b", "test-1")):
-            with pytest.raises(ConfigurationError, match=f"is an internal topic of job {other}: each would"):
+        for job, name, other in (("test", "1-b", "test-1"), ("test-1", "b", "test")):
+            with pytest.raises(ConfigurationError, match=f"is an internal topic of job {other} .id 1.: each would"):
                 prepare_topics(settings(job, program(name)), h.log, h.clock)
         given_up = without_input(replace(checkpoint, sequence=checkpoint.sequence + 1), SHARED)
         writer.send(FIRST.checkpoint_topic, given_up.to_bytes(), CHECKPOINT_KEY, 0)
@@ -134,9 +135,9 @@ def test_an_output_is_not_another_jobs_internal_topic(first: App) -> None:
         h.run()
         with pytest.raises(ConfigurationError, match=f"output {topic} is an internal topic of job test-1, to which that job alone writes") as refused:
             prepare_topics(task("other", outputs=[{"topic": topic}]), h.log, h.clock)
-        assert refused.value.remedy.startswith("Write to another topic; if job test-1 no longer exists")
+        assert refused.value.remedy.startswith("Write to another topic; if job test (id 1) no longer exists")
         prepare_topics(task("other", inputs=[{"topic": topic}]), h.log, h.clock)  # it may be read, and the reader does not own it
-        with pytest.raises(ConfigurationError, match=f"{topic} would be a changelog of job other-1, and is an internal topic of job test-1: each would"):
+        with pytest.raises(ConfigurationError, match=f"{topic} would be a changelog of job other .id 1., and is an internal topic of job test .id 1.: each would"):
             prepare_topics(task("other", stores={"s": {"changelog": topic}}), h.log, h.clock)
 
 
@@ -155,7 +156,7 @@ def test_a_changelog_that_two_jobs_would_have_by_their_names_has_its_owners_barr
 def test_a_reset_leaves_the_internal_topic_of_another_job_in_place() -> None:
     with Harness(program("1-b")) as h, h.log.admin() as admin:
         h.run()
-        assert {SHARED: "it is an internal topic of job test-1"} == foreign_topics(settings("test-1", program("b")), h.log, admin)
+        assert {SHARED: "it is an internal topic of job test (id 1)"} == foreign_topics(settings("test-1", program("b")), h.log, admin)
         assert {} == foreign_topics(settings("test", program("1-b")), h.log, admin)
         admin.create([TopicSpec(SECOND.checkpoint_topic, 1, {"cleanup.policy": "compact"})])
         assert {} == foreign_topics(settings("test", program("1-b")), h.log, admin), "a job that never ran owns nothing"

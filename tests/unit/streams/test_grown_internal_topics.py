@@ -72,9 +72,9 @@ class Program:
 
     def start(self) -> None:
         """What `samzapy run` does before it starts processes."""
-        checked_topics(self.settings, self.log)
+        checked_topics(self.settings, self.log, self.clock)
         refuse_before_topics(self.loaded, self.log, self.clock)
-        prepare_topics(self.settings, self.log)
+        prepare_topics(self.settings, self.log, self.clock)
 
 
 @pytest.fixture
@@ -171,5 +171,5 @@ def test_an_internal_topic_that_the_program_makes_too_wide_is_not_said_to_have_g
     wide = WITH_TABLE + 'sales.key_by(lambda user: user, "wide", key=str, partitions=9).count("more")\n'
     settings = load(program.file(wide), None, None).settings
     with pytest.raises(StateMismatch, match=r"^internal topic j-1-wide would get 9 partitions, and this job's state was created with 3 tasks") as refused:
-        checked_topics(settings, program.log)
+        checked_topics(settings, program.log, program.clock)
     assert refused.value.remedy.startswith("Give `partitions=3` or fewer in the program")
