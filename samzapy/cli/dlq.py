@@ -60,6 +60,8 @@ def list_letters(
         say(why_none(len(found.entries), only_waiting=waiting and chosen.is_any is False))
     if found.strangers:
         say(f"{found.strangers} records in it are not dead letters")
+    if found.deleted:
+        say(f"Older ones were deleted by Kafka (retention.ms of the topic) or by somebody: {found.deleted:,} offsets at the start of its partitions are gone")
 
 
 @app.command("show")

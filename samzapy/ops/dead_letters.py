@@ -15,6 +15,7 @@ current time.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from samzapy.api.errors import (
@@ -285,7 +286,7 @@ class DeadLetters:
                         "Use the command: `samzapy dlq list JOB.yaml`, `samzapy dlq replay JOB.yaml --all`.",
                     )
         self._next_of = self.standing()
-        return sorting.found()
+        return replace(sorting.found(), deleted=sum(start for start, _ in ranges.values()))
 
     def _mark(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
         """Send traces alone. False: as `_send`."""

@@ -35,10 +35,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is in a dead-letter topic: entries in the order of their times, and how many records there are that are no dead letters."""
+    """What is in a dead-letter topic.
+
+    Attributes:
+        entries: in the order of their times.
+        strangers: how many records are no dead letters.
+        deleted: how many offsets at the start of its partitions are gone.
+    """
 
     entries: Sequence[Entry]
     strangers: int = 0
+    deleted: int = 0
 
     def named(self, text: str) -> list[Entry]:
         """The dead letter of this number, or those of the record that is named as TOPIC[PARTITION]@OFFSET.

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from samzapy.config.schema import Settings
 from samzapy.ops.topics import internal_specs, other_partitions, tasks_of
-from samzapy.plan.topics import is_between, what_is_wrong
+from samzapy.plan.topics import expiring_letters, is_between, what_is_wrong
 from samzapy.ports import Log, TopicFacts, TopicSpec
 from samzapy.wiring.job_topics import JobTopics, job_of
 
@@ -77,7 +77,7 @@ def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None,
             f"was created for {begun_with} tasks, the inputs now give {spec.partitions}, and a key's records would no longer reach "
             "the task that has its state; give the job a new id, or run `samzapy reset JOB.yaml`"
         )
-    return (WRONG if wrong else OK), (spec.name, role, expected, _told(facts), wrong or "ok")
+    return (WRONG if wrong else OK), (spec.name, role, expected, _told(facts), wrong or expiring_letters(spec, facts) or "ok")
 
 
 def _told(facts: TopicFacts) -> str:

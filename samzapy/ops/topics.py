@@ -22,7 +22,7 @@ from samzapy.ops.other_jobs import refuse_others
 from samzapy.ops.transactions import refuse_too_long, try_init
 from samzapy.plan.grown_topics import STATE_IS_LOST, too_many_partitions
 from samzapy.plan.lost_topics import coordinator_emptied, differs_from_first_run
-from samzapy.plan.topics import command_that_makes, internal_topics, what_is_wrong
+from samzapy.plan.topics import command_that_makes, expiring_letters, internal_topics, what_is_wrong
 from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec, no_leader
 from samzapy.wiring.job_topics import JobTopics, job_of
 
@@ -138,6 +138,8 @@ def _checked(
     wrong = [f"{s.name} {what}" for s in wanted if s.name in there and s.name not in grows and (what := what_is_wrong(s, there[s.name]))]
     if wrong:
         raise TopicMisconfigured("; ".join(wrong) + ".", "samzapy never alters a topic that exists.")
+    for why in filter(None, (expiring_letters(s, there[s.name]) for s in wanted if s.name in there)):
+        LOG.warning("%s", why)
     return tasks, [s for s in wanted if s.name not in there]
 
 

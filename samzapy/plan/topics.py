@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from samzapy.model.names import Job
+from samzapy.plan.duration import duration
 from samzapy.ports import TopicFacts, TopicSpec
 
 COMPACT = "compact"
@@ -19,7 +20,7 @@ CHANGELOG = {
     "cleanup.policy": COMPACT, "min.cleanable.dirty.ratio": "0.3", "segment.ms": "3600000", "min.compaction.lag.ms": str(READ_IN_MS),
 }  # fmt: skip
 DELETE = "delete"
-DEAD_LETTERS = {"cleanup.policy": DELETE}  # retention as the brokers have it
+DEAD_LETTERS = {"cleanup.policy": DELETE, "retention.ms": "-1", "retention.bytes": "-1"}  # until somebody has dealt with them
 FOR_EVER = str((1 << 63) - 1)
 INTERNAL = {  # its records are removed once they are read and committed; their times are event times, which may be of any year
     "cleanup.policy": DELETE, "retention.ms": "-1", "retention.bytes": "-1", "segment.bytes": str(64 << 20), "message.timestamp.type": "CreateTime",
@@ -75,9 +76,19 @@ def wrong_policy(spec: TopicSpec, facts: TopicFacts) -> str:
     return f"has cleanup.policy={policy}, under which {loss}; {_set_policy(spec, wanted)}"
 
 
+def expiring_letters(spec: TopicSpec, facts: TopicFacts) -> str:
+    """What to know of a dead-letter topic whose records Kafka deletes by age; "" of others. Somebody may have wanted it."""
+    if is_between(spec) or spec.config.get("cleanup.policy") != DELETE or facts.retention_ms is None:
+        return ""
+    return (
+        f"Kafka deletes dead letters from {spec.name} {duration(facts.retention_ms / 1000)} after their records failed (retention.ms={facts.retention_ms}), also "
+        f"those that nobody has dealt with. To keep them, set retention.ms=-1 for it with Kafka's own tools"
+    )
+
+
 def is_between(spec: TopicSpec) -> bool:
     """Whether it is a topic between two stages of a program."""
-    return spec.config.get("retention.ms") == INTERNAL["retention.ms"]
+    return "message.timestamp.type" in spec.config
 
 
 def _wrong_between(spec: TopicSpec, facts: TopicFacts) -> str:

@@ -57,6 +57,14 @@ def quiet(done: int, of: int) -> None:
     """Nobody listens."""
 
 
+def test_that_older_ones_were_deleted_is_known(tmp_path: Path) -> None:
+    bench, _ = bench_of(tmp_path)
+    assert 0 == letters_of(bench).read().deleted
+    bench.cluster.delete_records(TopicPartition(JOB.dead_letter_topic, 1), 2)
+    found = letters_of(bench).read()
+    assert (2, 4) == (found.deleted, len(found.entries))
+
+
 def test_the_oldest_comes_first_with_where_it_lies(tmp_path: Path) -> None:
     bench, container = bench_of(tmp_path, letters=1)
     bench.clock.passed += 1

@@ -14,7 +14,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.plan.assignment import check_slots, plan
 from samzapy.plan.grouping import group
 from samzapy.plan.restarts import FIRST_BACKOFF_S, EndJob, Restart, decide_restart, restart_or_end
-from samzapy.plan.topics import internal_topics, what_is_wrong
+from samzapy.plan.topics import expiring_letters, internal_topics, what_is_wrong
 from samzapy.ports import TopicFacts, TopicSpec
 
 
@@ -88,6 +88,17 @@ def test_deaths_before_the_window_are_forgiven() -> None:
 def test_a_dead_letter_topic_takes_more_than_the_largest_record_of_an_input() -> None:
     specs = {s.name: s for s in internal_topics(Job("j", "1"), 4, [], True, 5_000_000)}
     assert 5_000_000 < int(specs["j-1-dead-letter"].config["max.message.bytes"])
+
+
+def test_dead_letters_are_kept_and_those_that_kafka_will_delete_are_told() -> None:
+    [spec] = [s for s in internal_topics(Job("j", "1"), 4, [], True) if s.name == "j-1-dead-letter"]
+    assert ("delete", "-1", "-1") == tuple(spec.config[name] for name in ("cleanup.policy", "retention.ms", "retention.bytes"))
+    assert "" == expiring_letters(spec, TopicFacts(spec.name, "id", 4, 1, spec.config))
+    week = TopicFacts(spec.name, "id", 4, 1, {"cleanup.policy": "delete", "retention.ms": "604800000"})
+    assert "" == what_is_wrong(spec, week), "somebody may want it"
+    assert "deletes dead letters from j-1-dead-letter 7 d" in expiring_letters(spec, week)
+    [between] = [s for s in internal_topics(Job("j", "1"), 4, [], between={"j-1-by": 4}) if s.name == "j-1-by"]
+    assert "" == expiring_letters(between, week)
 
 
 def test_internal_topics_are_compacted_and_have_a_partition_a_task() -> None:
