@@ -1,16 +1,56 @@
-"""Where an input begins: without a checkpoint, with one, and with one whose offset the topic no longer has."""
+"""Where an input begins: where `checkpoint set` says, else where the checkpoint does, else as a first start; where the topic no longer has that offset; and
+from where it is read, which may be before.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 from samzapy.api.errors import OffsetOutOfRange, StateRefused
-from samzapy.container.spec import InputSpec
-from samzapy.model.checkpoint import InputMark
+from samzapy.container.spec import InputSpec, StoreSpec
+from samzapy.model.checkpoint import Checkpoint, InputMark
 from samzapy.model.offsets import Bounds, TopicPartition
+from samzapy.model.ownership import Startpoint
 
 FAIL = "fail"  # of `on_out_of_range`
 LOG = logging.getLogger("samzapy.inputs")
+
+
+def known_marks(checkpoint: Checkpoint | None, order: Startpoint | None) -> dict[str, InputMark]:
+    """What is known of a task's inputs, those that it had before included, by str(TopicPartition). An order comes before the checkpoint; but under
+    state that stands, time does not go back."""
+    before = {**checkpoint.left, **checkpoint.inputs} if checkpoint is not None else {}
+    if order is None:
+        return before
+    times = {place: mark.time for place, mark in before.items()}
+    return {**before, **{place: InputMark(order.topic_ids[place], at, times.get(place)) for place, at in order.offsets.items()}}
+
+
+def begin_offset(mark: InputMark | None, bounds: Bounds, spec: InputSpec, partition: TopicPartition, *, has_grown: bool, is_empty: bool) -> int:
+    """Where an input begins: where its mark says (`known_marks`), or as a first start without one. `is_empty`: its table has no entries.
+
+    Raises:
+        OffsetOutOfRange, StateRefused: as `checked_offset`.
+    """
+    return first_offset(bounds, spec, has_grown) if mark is None else checked_offset(bounds, spec, partition, mark, is_empty)
+
+
+def was_added(partition: TopicPartition, first_count: int | None) -> bool:
+    """Whether a partition was added after the job first saw its topic, with `first_count` partitions: then all its records are new to the job."""
+    return first_count is not None and partition.partition >= first_count
+
+
+def is_read_each_time(spec: InputSpec, stores: Iterable[StoreSpec]) -> bool:
+    """Whether each start reads an input from its start: a bootstrap input that feeds what no changelog keeps."""
+    stores = list(stores)
+    return spec.bootstrap and (not stores or any(store.changelog is None for store in stores))
+
+
+def read_from(mark: InputMark, start: int | None) -> int:
+    """From where an input is read: its committed offset, or before it, where it fills a store that began empty from where that store has none of it.
+    `start`: of the topic, if each start reads the input from there (`is_read_each_time`)."""
+    return min([mark.next_offset, *mark.refill.values()]) if start is None else start
 
 
 def first_offset(bounds: Bounds, spec: InputSpec, has_grown: bool = False) -> int:

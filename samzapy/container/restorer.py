@@ -16,8 +16,8 @@ from typing import NoReturn, cast
 
 from samzapy import failpoints
 from samzapy.api.errors import StateMismatch, StateRefused
-from samzapy.container.first_start import refuse_emptied, refuse_orphans
 from samzapy.container.generations import Opened, begin_empty, open_store
+from samzapy.container.lost_checkpoint import refuse_emptied, refuse_orphans
 from samzapy.container.ownership import Ownership
 from samzapy.container.restore_end import BATCH_RECORDS, STRANGER, Barriers, Steps, at
 from samzapy.container.spec import ContainerSpec, StoreSpec

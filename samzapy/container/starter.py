@@ -12,7 +12,7 @@ from dataclasses import replace
 from samzapy import failpoints
 from samzapy.api.errors import NoLeader
 from samzapy.container.committer import fitting
-from samzapy.container.first_offsets import checked_offset, condemned_before, first_offset
+from samzapy.container.first_offsets import begin_offset, condemned_before, first_offset, known_marks, was_added
 from samzapy.container.ownership import Ownership
 from samzapy.container.restore_end import Steps
 from samzapy.container.restorer import Restorer
@@ -135,21 +135,16 @@ class Starter:
         self, task: TaskInstance, old: Checkpoint | None, order: Startpoint | None, bounds: Mapping[TopicPartition, Bounds]
     ) -> tuple[dict[str, InputMark], dict[str, InputMark]]:
         """The next offsets of the task's inputs, and those of its removed inputs."""
-        before = {**old.left, **old.inputs} if old is not None else {}
+        before = known_marks(old, None)
         empty = self._empty(task, old)
-        times = {p: mark.time for p, mark in before.items()}  # under state that stands, time does not go back
-        ordered = {p: InputMark(order.topic_ids[p], at, times.get(p)) for p, at in order.offsets.items()} if order is not None else {}
-        known = {**before, **ordered}
+        known = known_marks(old, order)
         inputs: dict[str, InputMark] = {}
         for task_input in task.inputs:
             partition, spec = str(task_input.partition), task_input.spec
-            mark = known.get(partition)
-            if mark is not None:
-                offset = checked_offset(bounds[task_input.partition], spec, task_input.partition, mark, spec.table in empty)
-            else:
-                offset = first_offset(bounds[task_input.partition], spec, self._has_grown(task_input.partition))
-            begin = first_offset(bounds[task_input.partition], spec)
-            refill = refill_at_start(before.get(partition), spec.topic_id, begin, offset, empty & spec.fills, self._logged)
+            mark, at = known.get(partition), bounds[task_input.partition]
+            has_grown = was_added(task_input.partition, self._own.ledger.first_partitions.get(spec.topic_id))
+            offset = begin_offset(mark, at, spec, task_input.partition, has_grown=has_grown, is_empty=spec.table in empty)
+            refill = refill_at_start(before.get(partition), spec.topic_id, first_offset(at, spec), offset, empty & spec.fills, self._logged)
             inputs[partition] = InputMark(
                 spec.topic_id,
                 offset,
@@ -175,11 +170,6 @@ class Starter:
     def _empty(self, task: TaskInstance, old: Checkpoint | None) -> set[str]:
         """The stores with a changelog that begin empty, though their task does not begin."""
         return set() if old is None else {name for name in self._logged - old.stores.keys() if not task.restored[name].records}
-
-    def _has_grown(self, partition: TopicPartition) -> bool:
-        """Whether the partition was added after the job first saw its topic: then all its records are new to the job."""
-        first = self._own.ledger.first_partitions.get(self._spec.inputs[partition.topic].topic_id)
-        return first is not None and partition.partition >= first
 
     def _mark(self, task: TaskInstance, name: str, old: Checkpoint | None, bounds: Mapping[TopicPartition, Bounds]) -> StoreMark:
         mark = old.stores.get(name) if old else None

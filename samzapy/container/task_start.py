@@ -8,6 +8,7 @@ from samzapy.container.careful import culprits_of
 from samzapy.container.commit_due import START
 from samzapy.container.commits import Commits
 from samzapy.container.facts import RESTORED, Facts
+from samzapy.container.first_offsets import is_read_each_time, read_from
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
 from samzapy.container.poison_search import PoisonSearch
@@ -84,9 +85,7 @@ class TaskStart:
             self._commits.commit(START)  # what init() put must not be blamed on a record
 
     def _offset_to_read(self, task_input: TaskInput) -> int:
-        """The committed offset, or one before it: a bootstrap input that feeds what no changelog keeps is read from its start each time, and one that
-        fills a store that began empty from where that store has none of it."""
-        if task_input.spec.bootstrap and (not self._spec.stores or any(s.changelog is None for s in self._spec.stores.values())):
-            return self._consumer.bounds(task_input.partition).start
-        mark = task_input.task.committed.inputs[str(task_input.partition)]
-        return min([mark.next_offset, *mark.refill.values()])
+        """The committed offset, or one before it (first_offsets.py)."""
+        is_from_start = is_read_each_time(task_input.spec, self._spec.stores.values())
+        start = self._consumer.bounds(task_input.partition).start if is_from_start else None
+        return read_from(task_input.task.committed.inputs[str(task_input.partition)], start)

@@ -18,7 +18,7 @@ from typing import Any
 
 from samzapy import failpoints
 from samzapy.api.errors import InDoubt, LogError, TransactionAborted
-from samzapy.container import starter
+from samzapy.container import first_offsets
 from samzapy.container.committer import Committer
 from samzapy.container.container import Container
 from samzapy.container.inputs import Inputs
@@ -147,7 +147,7 @@ def silent_offset_reset() -> AbstractContextManager[None]:
     def checked(bounds: Any, spec: Any, partition: Any, mark: Any, is_empty: bool) -> int:
         return int(mark.next_offset if bounds.start <= mark.next_offset <= bounds.end else bounds.start)
 
-    return _instead(starter, "checked_offset", checked)
+    return _instead(first_offsets, "checked_offset", checked)
 
 
 def restore_off_by_one() -> AbstractContextManager[None]:

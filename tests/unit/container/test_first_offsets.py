@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from samzapy.api.errors import OffsetOutOfRange
-from samzapy.container.first_offsets import checked_offset, first_offset
+from samzapy.container.first_offsets import (
+    begin_offset,
+    checked_offset,
+    first_offset,
+    is_read_each_time,
+    known_marks,
+    read_from,
+    was_added,
+)
 from samzapy.container.spec import InputSpec
-from samzapy.model.checkpoint import InputMark
-from samzapy.model.offsets import TopicPartition
+from samzapy.model.checkpoint import Checkpoint, InputMark
+from samzapy.model.event_time import LaneMark
+from samzapy.model.offsets import Bounds, TopicPartition
+from samzapy.model.ownership import Startpoint
 from samzapy.ports import Consumer, TopicSpec
 from samzapy.serde.registry import serde_named
 from samzapy.testing.manual_clock import ManualClock
@@ -89,3 +101,52 @@ def test_what_the_topic_no_longer_has(
 
     assert expected == checked_offset(consumer.bounds(PLACE), spec, PLACE, mark)
     assert [True] == [why in text and str(PLACE) in text for text in caplog.messages]
+
+
+OLD = Checkpoint(
+    job="j", id="1", task="Partition 0", container=0, incarnation="i", epoch=1, sequence=1, stores={}, fingerprint={},
+    inputs={"in[0]": InputMark("topic-id", 7, LaneMark(1000)), "other[0]": InputMark("other-id", 2)},
+    left={"left[0]": InputMark("left-id", 5)},
+)  # fmt: skip
+ORDER = Startpoint("order", {"in[0]": 4}, {"in[0]": "topic-id"})
+
+
+def test_an_order_comes_before_the_checkpoint_and_time_does_not_go_back() -> None:
+    assert known_marks(None, None) == {}
+    assert known_marks(None, ORDER) == {"in[0]": InputMark("topic-id", 4)}
+    assert known_marks(OLD, None) == {**OLD.left, **OLD.inputs}
+    assert known_marks(OLD, ORDER) == {**OLD.left, **OLD.inputs, "in[0]": InputMark("topic-id", 4, LaneMark(1000))}
+
+
+def test_an_input_without_a_mark_begins_as_a_first_start_and_one_with_it_there() -> None:
+    bounds, latest = Bounds(START, END), replace(SPEC, start="latest")
+    assert END == begin_offset(None, bounds, latest, PLACE, has_grown=False, is_empty=False)
+    assert START == begin_offset(None, bounds, latest, PLACE, has_grown=True, is_empty=False)
+    assert 7 == begin_offset(InputMark("topic-id", 7), bounds, latest, PLACE, has_grown=True, is_empty=False)
+    with pytest.raises(OffsetOutOfRange):
+        begin_offset(InputMark("topic-id", END + 1), bounds, latest, PLACE, has_grown=False, is_empty=False)
+
+
+def test_a_partition_was_added_if_it_is_not_among_those_that_the_job_saw_first() -> None:
+    assert [was_added(TopicPartition("in", number), 2) for number in range(4)] == [False, False, True, True]
+    assert not was_added(PLACE, None)
+
+
+LOGGED: Any = SimpleNamespace(changelog="changes")
+SCRATCH: Any = SimpleNamespace(changelog=None)
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "stores", "is_read"),
+    [(True, [], True), (True, [SCRATCH, LOGGED], True), (True, [LOGGED], False), (False, [], False), (False, [SCRATCH], False)],
+)
+def test_a_bootstrap_input_that_feeds_what_no_changelog_keeps_is_read_from_its_start_each_time(
+    bootstrap: bool, stores: list[Any], is_read: bool
+) -> None:
+    assert is_read_each_time(replace(SPEC, bootstrap=bootstrap), stores) is is_read
+
+
+def test_an_input_is_read_from_before_its_offset_for_a_store_that_began_empty() -> None:
+    assert 7 == read_from(InputMark("topic-id", 7), None)
+    assert 4 == read_from(InputMark("topic-id", 7, refill={"a": 5, "b": 4}), None)
+    assert START == read_from(InputMark("topic-id", 7, refill={"a": 5}), START)

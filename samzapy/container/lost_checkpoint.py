@@ -1,4 +1,4 @@
-"""T5, first half: a task without a checkpoint is at its first start only if nothing shows that it has committed before.
+"""A checkpoint that was lost: a task without one is at its first start only if nothing shows that it has committed before; else it is refused.
 
 plan/start_refusals.py decides that; here it gets the facts. plan/local_store.py asks it about a local store and its changelog.
 """
