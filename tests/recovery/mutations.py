@@ -225,9 +225,9 @@ def end_of_stream_twice() -> AbstractContextManager[None]:
 def no_checkpoint_0() -> AbstractContextManager[None]:
     settle = Starter._decide_offsets
 
-    def without(self: Any, task: Any) -> bool:
+    def without(self: Any, task: Any, bounds: Any) -> bool:
         is_first = task.checkpoint is None
-        return settle(self, task) and not is_first
+        return settle(self, task, bounds) and not is_first
 
     return _instead(Starter, "_decide_offsets", without)
 
