@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from samzapy.api.errors import TaskError
 from samzapy.container.failure import PASS_BY
-from samzapy.container.poison_search import Culprit
 from samzapy.model.caution import Caution, Condemned, Piece, Suspects, piece_of
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.deadly_record_search import next_limit
+from samzapy.plan.poison_search import Culprit
 from samzapy.ports import Message
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Portion:
     """Records of a batch, from `begin` to `end`; `is_suspect`: they are to be alone in their transaction."""
 
     begin: int
@@ -59,7 +59,7 @@ class Careful:
         self._is_watched = self._is_watched and now < self._until
         return self._is_watched or bool(self._suspects)
 
-    def cut(self, batch: Sequence[Message]) -> Iterator[Cut]:
+    def cut(self, batch: Sequence[Message]) -> Iterator[Portion]:
         """The batch in pieces: of suspects at most as many as may be together, of other records any number."""
         begin, size = 0, 0
         current: Suspects | None = None
@@ -67,18 +67,18 @@ class Careful:
             among = self._among(message)
             if among is not current or (among is not None and size >= next_limit(among)):
                 if index > begin:
-                    yield Cut(begin, index, current is not None)
+                    yield Portion(begin, index, current is not None)
                 begin, size, current = index, 0, among
             size += 1
-        yield Cut(begin, len(batch), current is not None)
+        yield Portion(begin, len(batch), current is not None)
         self._forget_what_is_done(batch)
 
-    def begin(self, batch: Sequence[Message], cut: Cut) -> None:
+    def begin(self, batch: Sequence[Message], cut: Portion) -> None:
         """Report the records that are about to be processed."""
         if self._is_watched or cut.is_suspect:
             self._tell(piece_of((m.topic(), m.partition(), m.offset()) for m in batch[cut.begin : cut.end]))
 
-    def end(self, cut: Cut) -> None:
+    def end(self, cut: Portion) -> None:
         """Report that the piece is processed, or given up: it is not a suspect if this process ends now."""
         if self._is_watched or cut.is_suspect:
             self._tell(None)

@@ -15,7 +15,7 @@ from samzapy.container.task_instance import TaskInstance
 COMMIT = "commit"  # the row of the table of duties
 INTERVAL, SIZE, ASKED, START, MOVE, END, RECORD, EARLY = "interval", "size", "asked", "start", "move", "end", "record", "early"
 ORDERED, PAUSE = "ordered", "pause"  # by people
-MOST_HELD = 50_000  # sums of a program
+MOST_SUMS = 50_000  # that programs hold
 EARLY_S = 0.05  # between an early commit and the one before it, at least
 
 
@@ -23,7 +23,7 @@ def is_full(tasks: Iterable[TaskInstance], sent_bytes: int, max_uncommitted_byte
     """Whether so much waits for a commit that it must not wait longer. `tasks`: all of the container."""
     held = sent_bytes
     for task in tasks:
-        if task.held >= MOST_HELD:
+        if task.held >= MOST_SUMS:
             return True
         for store in task.stores.values():
             held += store.uncommitted_bytes

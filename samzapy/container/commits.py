@@ -16,13 +16,13 @@ from samzapy.container.committer import Committer
 from samzapy.container.growth import Growth
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
-from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.slow_commits import SlowCommits
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
 from samzapy.container.timers import Schedule
 from samzapy.container.transaction import Transaction
 from samzapy.model.offsets import TopicPartition
+from samzapy.plan.poison_search import PoisonSearch
 from samzapy.ports import Clock
 
 Positions = Mapping[str, Mapping[TopicPartition, int]]

@@ -40,7 +40,7 @@ class Mirror(Protocol):
 
 
 @dataclass(slots=True)
-class Cut:
+class TaskAtCut:
     """A task at the cut: its next offsets and, per store, the changes since the last commit; its event time, as far as it has one; and the
     condemned records of its inputs."""
 
@@ -142,7 +142,7 @@ class Committer:
 
     # -- C0 ----------------------------------------------------------------------------------------------------------------------
 
-    def _cut(self, task: TaskInstance, positions: Mapping[TopicPartition, int], here: Mapping[TopicPartition, int]) -> Cut | None:
+    def _cut(self, task: TaskInstance, positions: Mapping[TopicPartition, int], here: Mapping[TopicPartition, int]) -> TaskAtCut | None:
         committed = task.committed
         for store in task.stores.values():
             store.write_held()
@@ -160,11 +160,11 @@ class Committer:
         moved = moved or self._marks.is_news(task, told)
         refills = task.refills(here, positions)
         moved = moved or any(offsets != committed.inputs[p].refill for p, offsets in refills.items())
-        return Cut(task, positions, changes, {}, times, watermarks, condemned, told, refills) if changes or moved or ended else None
+        return TaskAtCut(task, positions, changes, {}, times, watermarks, condemned, told, refills) if changes or moved or ended else None
 
     # -- C1, C2 ------------------------------------------------------------------------------------------------------------------
 
-    def _send_changes(self, cuts: Sequence[Cut]) -> None:
+    def _send_changes(self, cuts: Sequence[TaskAtCut]) -> None:
         producer = self._own.open()
         for cut in cuts:
             partition = cut.task.model.partition
@@ -194,7 +194,7 @@ class Committer:
 
     # -- C3 ----------------------------------------------------------------------------------------------------------------------
 
-    def _send_checkpoints(self, cuts: Sequence[Cut]) -> list[Checkpoint]:
+    def _send_checkpoints(self, cuts: Sequence[TaskAtCut]) -> list[Checkpoint]:
         producer = self._own.open()
         checkpoints = []
         for cut in cuts:
@@ -204,7 +204,7 @@ class Committer:
             failpoints.hit("commit.C3.sent")
         return checkpoints
 
-    def _next_checkpoint(self, cut: Cut) -> Checkpoint:
+    def _next_checkpoint(self, cut: TaskAtCut) -> Checkpoint:
         old = cut.task.committed
         stores = dict(old.stores)
         for name, changes in cut.changes.items():
@@ -234,7 +234,7 @@ class Committer:
 
     # -- C5, C6 ------------------------------------------------------------------------------------------------------------------
 
-    def _apply(self, cuts: Sequence[Cut], checkpoints: Sequence[Checkpoint]) -> None:
+    def _apply(self, cuts: Sequence[TaskAtCut], checkpoints: Sequence[Checkpoint]) -> None:
         now_ms = self._clock.now_ms()
         mirrored: dict[TopicPartition, int] = {}
         for cut, checkpoint in zip(cuts, checkpoints, strict=True):

@@ -38,7 +38,6 @@ from samzapy.container.misplaced_keys import MisplacedKeys
 from samzapy.container.on_error import GivenUpRecords
 from samzapy.container.ownership import Ownership
 from samzapy.container.pausing import Paused, Pausing
-from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.processing import Processing
 from samzapy.container.report import Report
 from samzapy.container.rollback import RollBack
@@ -57,6 +56,7 @@ from samzapy.ids import random_id
 from samzapy.model.caution import Caution
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.on_error_policy import sets_aside
+from samzapy.plan.poison_search import PoisonSearch
 from samzapy.ports import Clock, Log, Supervision
 
 LOG = logging.getLogger("samzapy.container")
@@ -109,7 +109,7 @@ class Container:
 
         facts = Facts(clock)
         self._schedule = schedule = Schedule(clock, facts.loop)
-        self._search = search = PoisonSearch(spec.retries, spec.patience_s)
+        self._search = search = PoisonSearch(spec.retries, spec.patience_s, spec.job.checkpoint_topic)
         self._growth = growth = Growth(spec.keyed_inputs, spec.topic_ids, spec.number, log, clock, spec.between)
         hooks = Hooks(spec, run_id, own, transaction, self._outputs, facts.loop)
         marks = Marks(spec, run_id, own)

@@ -36,7 +36,6 @@ from samzapy.container.input_consumer import InputConsumer
 from samzapy.container.inputs import Inputs
 from samzapy.container.joining import Joining
 from samzapy.container.pausing import Pausing
-from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.rollback import WINDOW
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.standby import Standbys
@@ -45,6 +44,7 @@ from samzapy.container.timers import NEVER, Duty, Schedule
 from samzapy.container.times import Times
 from samzapy.container.transaction import Transaction
 from samzapy.plan.crowded import SPAN_S, Spent, crowded
+from samzapy.plan.poison_search import PoisonSearch
 from samzapy.ports import Clock, Supervision
 
 LOG = logging.getLogger("samzapy.container")

@@ -22,7 +22,6 @@ from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
 from samzapy.container.on_error import GivenUpRecords
 from samzapy.container.pausing import Paused
-from samzapy.container.poison_search import Culprit, PoisonSearch
 from samzapy.container.requests import Requests
 from samzapy.container.retry_notice import RetryNotice
 from samzapy.container.task_instance import TaskInput, TaskInstance
@@ -32,6 +31,7 @@ from samzapy.container.tracing import Process, Tracing
 from samzapy.container.transaction import Transaction
 from samzapy.model.offsets import next_offset
 from samzapy.plan.on_error_policy import backoff_s, is_tried_again, retries_after
+from samzapy.plan.poison_search import Culprit, PoisonSearch
 from samzapy.ports import Clock, Message
 
 RELEASE_S = 0.005  # the longest that what a hook sent waits for a slow one after it

@@ -14,11 +14,11 @@ from samzapy.container.input_consumer import InputConsumer
 from samzapy.container.inputs import Inputs
 from samzapy.container.ownership import Ownership
 from samzapy.container.pausing import Pausing
-from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.standby import Standbys
 from samzapy.container.task_instance import TaskInstance
 from samzapy.container.transaction import Transaction
 from samzapy.model.offsets import TopicPartition
+from samzapy.plan.poison_search import PoisonSearch
 from samzapy.ports import Clock
 
 

@@ -1,13 +1,13 @@
 """After an abort: the container loses what a crash would lose, and reads again from the checkpoint.
 
-The transactions that follow are so small that a poison record is found (poison_search.py).
+The transactions that follow are so small that a poison record is found (plan/poison_search.py).
 """
 
 from __future__ import annotations
 
 import logging
 
-from samzapy.api.errors import LogError, RecordRejected, TaskError, TimestampRefused, TransactionAborted
+from samzapy.api.errors import LogError, TaskError, TimestampRefused, TransactionAborted
 from samzapy.container.commits import Commits
 from samzapy.container.failure import named
 from samzapy.container.flushing import Flushing
@@ -16,17 +16,17 @@ from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
 from samzapy.container.joining import Joining
 from samzapy.container.ownership import Ownership
-from samzapy.container.poison_search import Culprit, GiveUp, PoisonSearch, Replay
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.tasks import Tasks
 from samzapy.container.timers import Schedule
-from samzapy.container.transaction import Contents, Transaction
+from samzapy.container.transaction import Transaction
 from samzapy.model.states import TaskState
+from samzapy.model.transaction_contents import Contents
 from samzapy.plan.on_error_policy import ends_job
+from samzapy.plan.poison_search import Culprit, Decision, GiveUp, PoisonSearch
 
 LOG = logging.getLogger("samzapy.container")
 WINDOW = "window"  # the row of the table of duties
-Decision = Replay | Culprit | GiveUp
 
 
 class RollBack:
@@ -68,7 +68,7 @@ class RollBack:
         """
         # Asked before anything is dropped: the decision is about what the transaction held.
         contents = self._transaction.contents()
-        decision = self._decide(contents, error)
+        decision = self._search.aborted(contents, error)
         readers = [] if contents.last is None else [i.task.name for i in self._inputs.readers.get(contents.last[:2], ())]
         LOG.warning("a transaction of %d records was aborted: %s", contents.records, error)
         self._commits.slow.look(contents)
@@ -113,14 +113,6 @@ class RollBack:
     def reset_timers(self) -> None:
         """Every duty is an interval away."""
         self._flushing.begin(self._schedule.reset())
-
-    def _decide(self, contents: Contents, error: TransactionAborted) -> Decision:
-        """Where no record is at fault, none is searched for."""
-        if isinstance(error, TimestampRefused):
-            return GiveUp("Kafka refuses the time of this host's clock")  # nothing that the job does would help
-        if isinstance(error, RecordRejected) and error.topic == self._spec.job.checkpoint_topic:
-            return GiveUp(f"{self._spec.job.checkpoint_topic} no longer accepts checkpoints", True)
-        return self._search.aborted(contents, error)
 
     def _raise_if_final(self, decision: Decision, contents: Contents, error: TransactionAborted, readers: list[str]) -> None:
         if isinstance(error, TimestampRefused):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import time
 
-from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.spec import ContainerSpec
-from samzapy.container.transaction import Contents
+from samzapy.model.transaction_contents import Contents
+from samzapy.plan.poison_search import PoisonSearch
 from samzapy.plan.transaction_size import why_smaller
 from samzapy.ports import Clock
 

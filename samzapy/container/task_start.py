@@ -11,13 +11,13 @@ from samzapy.container.facts import RESTORED, Facts
 from samzapy.container.first_offsets import is_read_each_time, read_from
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
-from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInput, TaskInstance
 from samzapy.container.tasks import close_stores
 from samzapy.container.times import Times
 from samzapy.model.caution import Caution
 from samzapy.model.states import TaskState
+from samzapy.plan.poison_search import PoisonSearch
 from samzapy.ports import Consumer
 
 

@@ -13,13 +13,13 @@ from samzapy.container.commit_due import ASKED, END
 from samzapy.container.commits import Commits
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
-from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInput, TaskInstance
 from samzapy.container.task_metrics import TaskMetrics
 from samzapy.container.transaction import Transaction
 from samzapy.model.job_model import TaskModel
 from samzapy.model.states import TaskState
+from samzapy.plan.poison_search import PoisonSearch
 from samzapy.ports import Supervision
 
 

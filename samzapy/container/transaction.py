@@ -8,30 +8,11 @@ commits between two records (a duty, a hook's request, a record that is given up
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from samzapy.container.failure import origin_of
 from samzapy.model.dead_letter import Origin
+from samzapy.model.transaction_contents import Contents
 from samzapy.ports import Message
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """What a transaction held when it was decided.
-
-    Attributes:
-        records: how many records' effects are in it.
-        last: the last of them; None if that was not in the batch under way.
-        skipped: condemned records that `on_error` was applied to in it.
-        has_window: whether window() ran in it.
-        waited_s: how long brokers took for it, so far as that held up the loop.
-    """
-
-    records: int
-    last: Origin | None = None
-    skipped: frozenset[Origin] = frozenset()
-    has_window: bool = False
-    waited_s: float = 0.0
 
 
 class Transaction:

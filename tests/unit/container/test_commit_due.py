@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from samzapy.container.commit_due import EARLY, EARLY_S, INTERVAL, MOST_HELD, RECORD, SIZE, due, is_due_early, is_full
+from samzapy.container.commit_due import EARLY, EARLY_S, INTERVAL, MOST_SUMS, RECORD, SIZE, due, is_due_early, is_full
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def _task(held: int = 0, uncommitted_bytes: int = 0) -> Any:
 def test_what_stores_and_sent_records_hold_counts_together_and_a_programs_sums_on_their_own() -> None:
     assert not is_full([_task(uncommitted_bytes=40), _task(uncommitted_bytes=40)], 19, 100)
     assert is_full([_task(uncommitted_bytes=40), _task(uncommitted_bytes=40)], 20, 100)
-    assert not is_full([_task(held=MOST_HELD - 1)], 0, 100)
-    assert is_full([_task(held=MOST_HELD)], 0, 100)
+    assert not is_full([_task(held=MOST_SUMS - 1)], 0, 100)
+    assert is_full([_task(held=MOST_SUMS)], 0, 100)
 
 
 def _marks(is_news: bool) -> Any:

@@ -329,7 +329,7 @@ def test_times_before_those_that_kafka_takes(at: int) -> None:
 
 
 def test_many_sums_do_not_wait_for_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("samzapy.container.commit_due.MOST_HELD", 100)
+    monkeypatch.setattr("samzapy.container.commit_due.MOST_SUMS", 100)
     app = App()
     app.stream("in", value=int, watermark_delay="0s").key_by(lambda n: n, "by-key", key=int).window(tumbling("1s")).count("n").to("out")
     with Harness(app, commit={"interval": "1h", "timeout": "4h"}) as h:

@@ -19,9 +19,9 @@ import math
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 
-from samzapy.api.errors import RecordRejected, SamzapyError, TransactionAborted
-from samzapy.container.transaction import Contents
+from samzapy.api.errors import RecordRejected, SamzapyError, TimestampRefused, TransactionAborted
 from samzapy.model.dead_letter import Origin
+from samzapy.model.transaction_contents import Contents
 from samzapy.plan.on_error_policy import is_tried_again
 from samzapy.plan.transaction_size import HALF, SHRINK_BY, SLOW, TransactionSize
 
@@ -52,21 +52,26 @@ class GiveUp:
     is_final: bool = False  # the cause lies in what the job writes: a restart would not help
 
 
+Decision = Replay | Culprit | GiveUp
+
+
 class PoisonSearch:
     """How large transactions may be, and which record is to be skipped.
 
     Args:
         retries: how often a record that is refused is tried again.
         patience_s: how long brokers may take for a commit.
+        checkpoint_topic: where no record is at fault if what is written there is refused.
 
     Attributes:
         size: of transactions.
         condemned: identified poison records that have not been skipped yet; of several partitions there may be several.
     """
 
-    def __init__(self, retries: int, patience_s: float = math.inf) -> None:
+    def __init__(self, retries: int, patience_s: float = math.inf, checkpoint_topic: str = "") -> None:
         self._retries = retries
         self._patience_s = patience_s
+        self._checkpoint_topic = checkpoint_topic
         self.size = TransactionSize()
         self.condemned: dict[Origin, Culprit] = {}
         self._attempts: dict[Origin, int] = {}
@@ -88,8 +93,12 @@ class PoisonSearch:
     def is_full(self, held: int) -> bool:
         return held >= self.limit
 
-    def aborted(self, contents: Contents, error: TransactionAborted) -> Replay | Culprit | GiveUp:
-        """The transaction that held this was aborted."""
+    def aborted(self, contents: Contents, error: TransactionAborted) -> Decision:
+        """The transaction that held this was aborted. Where no record is at fault, none is searched for."""
+        if isinstance(error, TimestampRefused):
+            return GiveUp("Kafka refuses the time of this host's clock")  # nothing that the job does would help
+        if isinstance(error, RecordRejected) and error.topic and error.topic == self._checkpoint_topic:
+            return GiveUp(f"{self._checkpoint_topic} no longer accepts checkpoints", True)
         held, last = contents.records, contents.last
         self.size = replace(self.size, good=0)
         if held == 1 and self.size.searched == 1 and last is not None and isinstance(error, RecordRejected):
