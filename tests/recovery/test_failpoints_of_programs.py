@@ -30,7 +30,7 @@ class Died(BaseException):
 @pytest.mark.parametrize("point", ["marks.sent", "purge.after", *(pytest.param(name, marks=pytest.mark.prove) for name in ("purge.before", "commit.C0.cut"))])
 def test_a_program_is_exact_whichever_side_of_a_mark_or_a_purge_it_dies_on(point: str, nth: int) -> None:
     draw, program, hits = random.Random(f"{point}{nth}"), drawn(STAGED), 0
-    given = records_at_random(draw, 30, TASKS)
+    given = records_at_random(draw, 60, TASKS)
 
     def strike(name: str) -> None:
         nonlocal hits
