@@ -9,6 +9,7 @@ from samzapy.ops.inspection import JobInKafka, job_in_kafka, other_program
 from samzapy.ops.topics import growing, what_run_refuses
 from samzapy.ports import Clock, Log
 from samzapy.wiring.job_topics import JobTopics
+from samzapy.wiring.serdes import Serdes
 from samzapy.wiring.tasks import tasks_of
 
 
@@ -37,4 +38,5 @@ def refuse_before_topics(loaded: LoadedJob, log: Log, clock: Clock) -> None:
 
 
 def _other_program(loaded: LoadedJob, facts: JobInKafka, log: Log, clock: Clock) -> StateMismatch | None:
-    return other_program(loaded.settings, tasks_of(loaded.settings, loaded.folders).operators, facts, log, clock)
+    settings, folders = loaded.settings, loaded.folders
+    return other_program(settings, Serdes(settings, folders), tasks_of(settings, folders).operators, facts, log, clock)

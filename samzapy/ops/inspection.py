@@ -22,7 +22,9 @@ from samzapy.plan.start_refusals import Refuse, replaced
 from samzapy.plan.state_compatibility import refusal
 from samzapy.ports import Clock, Consumer, Log, TopicFacts
 from samzapy.readers import decided_bounds, newest_checkpoints, read_ranges
-from samzapy.wiring.job_topics import JobTopics, fingerprint, job_of
+from samzapy.wiring.fingerprint import fingerprint
+from samzapy.wiring.job_topics import JobTopics, job_of
+from samzapy.wiring.serdes import Serdes
 
 AT_ONCE_S = 1.0  # a broker closes no segment and cleans it in so short a time
 
@@ -184,10 +186,16 @@ def foreign_changelog(settings: Settings, log: Log, clock: Clock) -> StateRefuse
     return None
 
 
-def other_program(settings: Settings, operators: Mapping[str, str], facts: JobInKafka, log: Log, clock: Clock) -> StateMismatch | None:
-    """Why the tasks of a run would refuse to go on from their checkpoints; None: they would not. `operators`: what the job's program says of itself."""
+def other_program(
+    settings: Settings, serdes: Serdes, operators: Mapping[str, str], facts: JobInKafka, log: Log, clock: Clock
+) -> StateMismatch | None:
+    """Why the tasks of a run would refuse to go on from their checkpoints; None: they would not. `operators`: what the job's program says of itself.
+
+    Raises:
+        ConfigurationError: the class of a store's keys cannot be used.
+    """
     between = {topic: facts.topics[topic].partitions for topic in JobTopics.of(settings).internal if topic in facts.topics}
-    now = {**fingerprint(settings, len(facts.tasks), between), **operators}
+    now = fingerprint(settings, len(facts.tasks), between, serdes, operators)
     logged = {name: store.changelog is not False for name, store in settings.stores.items()}
     try:
         for checkpoint in read_checkpoints(settings, facts.topics, log, clock).values():

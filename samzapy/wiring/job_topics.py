@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Self
 
-from samzapy.config.registered import stored_form
 from samzapy.config.schema import Settings
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
-from samzapy.plan.forgetting import OF_CLOCK, OF_RECORD, OF_VALUE, partitions_subject, store_subject, time_subject
 from samzapy.plan.grouping import group, internal_counts, refuse_left_out
 from samzapy.plan.on_error_policy import sets_aside
 
@@ -113,21 +110,3 @@ class JobTopics:
 
 def job_of(settings: Settings) -> Job:
     return Job(settings.job, settings.id)
-
-
-def fingerprint(settings: Settings, tasks: int, internal: Mapping[str, int] = MappingProxyType({})) -> dict[str, str]:
-    """What must not change between runs while there is state: subject → how it is now. `internal`: how many partitions internal topics have."""
-    if not settings.stores:
-        return {}
-    names = JobTopics.of(settings)
-    result = {"task count": str(tasks)} if names.is_bound else {}
-    result |= {partitions_subject(topic): str(internal[topic]) for topic in names.keyed if topic in internal}
-    for name, topic in sorted(names.changelogs.items()):
-        store = settings.stores[name]
-        result[store_subject(name, "key serde")] = store.key
-        result[store_subject(name, "value serde")] = stored_form(store.value)
-        result[store_subject(name, "changelog")] = topic
-    kinds = {"record": OF_RECORD, "processing": OF_CLOCK}
-    if settings.app is None:
-        result |= {time_subject(i.topic): kinds.get(i.time.source, OF_VALUE) for i in settings.inputs if i.time is not None}
-    return result

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
+from samzapy import StreamTask
 from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused, TopicMissing
 from samzapy.config.document import settings_from_document
 from samzapy.model.names import Job
@@ -16,6 +20,7 @@ from samzapy.ports import TopicSpec
 from samzapy.streams import App
 from samzapy.streams.expand import sections
 from samzapy.testing import Harness
+from samzapy.wiring.serdes import Serdes
 from tests.unit.container.bench import JOB
 from tests.unit.coordinator.stopped_job import CHANGELOG, Story, write
 from tests.unit.ops.test_committed_state import document_of, settings_of
@@ -115,7 +120,8 @@ def test_a_program_that_cannot_go_on_with_its_state_is_told_before_a_run_is_laun
     def refusal_of(app: App, h: Harness) -> StateMismatch | None:
         said = sections(app.graph, {}, {})
         document = {"job": "test", "app": "program:app", "kafka": {"bootstrap.servers": "x:1"}, **said.to_json()}
-        return other_program(settings := settings_from_document(document, {}), said.operators, job_in_kafka(settings, h.log), h.log, h.clock)
+        settings = settings_from_document(document, {})
+        return other_program(settings, Serdes(settings, []), said.operators, job_in_kafka(settings, h.log), h.log, h.clock)
 
     with Harness(program("by-value"), tasks=2) as h:
         assert refusal_of(program("by-v"), h) is None
@@ -126,3 +132,28 @@ def test_a_program_that_cannot_go_on_with_its_state_is_told_before_a_run_is_laun
     assert refused is not None
     assert "the internal topic 'by-value' (test-1-by-value)" in refused.message
     assert "samzapy checkpoint forget JOB.yaml test-1-by-value" in refused.remedy
+
+
+class Keeping(StreamTask):
+    def process(self, envelope, collector, coordinator):
+        pass
+
+
+def test_a_class_of_keys_that_has_changed_is_told_before_a_run_is_launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    def the_key_is(*fields: Any) -> None:
+        monkeypatch.setattr(sys.modules[__name__], "Key", msgspec.defstruct("Key", fields, frozen=True, module=__name__), raising=False)
+
+    stores = {"counts": {"key": f"record:{__name__}:Key", "value": "integer"}}
+    document = {
+        "job": "test", "task": f"{__name__}:Keeping", "kafka": {"bootstrap.servers": "x:1"}, "inputs": [{"topic": "in", "value": "json"}], "stores": stores,
+    }  # fmt: skip
+    settings = settings_from_document(document, {})
+    the_key_is(("a", str), ("b", str))
+    with Harness(Keeping, inputs=[{"topic": "in", "value": "json"}], stores=stores) as h:
+        h.send("in", 5)
+        h.run()
+        assert other_program(settings, Serdes(settings, []), {}, job_in_kafka(settings, h.log), h.log, h.clock) is None
+        the_key_is(("b", str), ("a", str))
+        refused = other_program(settings, Serdes(settings, []), {}, job_in_kafka(settings, h.log), h.log, h.clock)
+    assert refused is not None
+    assert "store 'counts' key fields were 'a str, b str'" in refused.message
