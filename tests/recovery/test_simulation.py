@@ -37,7 +37,7 @@ FIRST_SEEDS = {
     "check before init": 60,
     "epoch instead of incarnation": 6,
     "shared checkpoint partition": 0,
-    "producer reused after a slow commit": 236,
+    "producer reused after a slow commit": 57,
     "swallowed produce error": 205,
     "silent offset reset": 2,
     "restore off by one": 0,
