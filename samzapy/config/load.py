@@ -160,10 +160,8 @@ def _check_classes(values: Mapping[str, Any], folders: Sequence[Path], wrong: se
         if path not in wrong and not name.startswith("avro:") and not is_registered(name) and CLASS.fullmatch(name.removeprefix(RECORD)):
             try:
                 if name.startswith(RECORD):
-                    kept = path[0] in ("stores", "stages")
-                    task_class.import_record_class(
-                        name.removeprefix(RECORD), folders, is_key_of_state=path[0] == "stores" and path[-1] == "key", comes_back=kept
-                    )
+                    is_kept = path[0] == "stores"
+                    task_class.import_record_class(name.removeprefix(RECORD), folders, is_key_of_state=is_kept and path[-1] == "key", comes_back=is_kept)
                 else:
                     task_class.import_serde_class(name, folders)
             except ConfigError as error:

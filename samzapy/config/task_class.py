@@ -22,7 +22,6 @@ from samzapy.api.task import StreamTask
 from samzapy.config import model_names, user_import
 from samzapy.config.errors import ConfigError, Problem
 from samzapy.config.key_class import REMEDY, why_no_key
-from samzapy.config.model_names import other_names
 from samzapy.config.scalars import near
 
 
@@ -97,7 +96,7 @@ def import_record_class(name: str, folders: Sequence[Path], *, is_key_of_state: 
         raise _refusal("serde", f"record:{name} does not declare its fields", hint)
     if is_key_of_state and (why := why_no_key(found)):
         raise _refusal("serde", f"objects of record:{name} cannot be keys of a store: {why}, and state is found by the bytes of its key", REMEDY)
-    if comes_back and (why := other_names(found)):
+    if comes_back and (why := model_names.other_names(found)):
         raise _refusal("serde", f"{why}; what is kept of record:{name} could not be read back", model_names.REMEDY)
     return found
 

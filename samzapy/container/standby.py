@@ -82,14 +82,17 @@ class Standbys:
     def leave(self, task: str) -> None:
         """Close a task's copies; their content stays on disk, flushed."""
         self._followed.pop(task, None)
-        gone = [partition for partition, copy in self._copies.items() if copy.task.name == task]
-        if self._consumer is not None:
-            self._consumer.unassign(gone)
-        for partition in gone:
-            copy = self._copies.pop(partition)
+        for copy in self._taken_out(task):
             self._write(copy)
             copy.store.flush()
             copy.store.close()
+
+    def _taken_out(self, task: str) -> list[_Copy]:
+        """A task's copies, which are read for no longer."""
+        gone = [partition for partition, copy in self._copies.items() if copy.task.name == task]
+        if self._consumer is not None:
+            self._consumer.unassign(gone)
+        return [self._copies.pop(partition) for partition in gone]
 
     def step(self) -> bool:
         """Read a batch, without waiting; True: there was one."""
@@ -102,7 +105,7 @@ class Standbys:
             return False
 
     def _take_batch(self, consumer: Consumer) -> bool:
-        self._leave_old(consumer)
+        self._leave_old()
         batch = consumer.poll(BATCH_RECORDS, 0.0)
         for partition, run in runs(batch):
             copy = self._copies.get(partition)
@@ -117,15 +120,13 @@ class Standbys:
             self._flush()
         return bool(batch)
 
-    def _leave_old(self, consumer: Consumer) -> None:
+    def _leave_old(self) -> None:
         """Copies that may have missed deletions are closed as they are, and opened again: then their age is looked at, and they are made anew."""
         now_ms = self._clock.now_ms()
         old = {copy.task.name for copy in self._copies.values() if now_ms - copy.as_of_ms >= copy.spec.delete_retention_ms // 2}
         for task in sorted(old):
-            gone = [partition for partition, copy in self._copies.items() if copy.task.name == task]
-            consumer.unassign(gone)
-            for partition in gone:
-                self._copies.pop(partition).store.close()
+            for copy in self._taken_out(task):
+                copy.store.close()
             self._followed[task] = "it was not at the end of its changelog for half of delete.retention.ms, and is made anew"
             LOG.warning("the warm copy of %s: %s", task, self._followed[task])
 

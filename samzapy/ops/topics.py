@@ -22,7 +22,7 @@ from samzapy.ops.other_jobs import refuse_others
 from samzapy.ops.transactions import refuse_too_long, try_init
 from samzapy.plan.grown_topics import STATE_IS_LOST, too_many_partitions
 from samzapy.plan.lost_topics import coordinator_emptied, differs_from_first_run
-from samzapy.plan.topics import command_that_makes, expiring_letters, internal_topics, what_is_wrong
+from samzapy.plan.topics import DEAD_LETTERS, command_that_makes, expiring_letters, internal_topics, what_is_wrong
 from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec, no_leader
 from samzapy.wiring.job_topics import JobTopics, job_of
 
@@ -75,6 +75,7 @@ def prepare_topics(settings: Settings, log: Log, clock: Clock) -> dict[str, Task
         tasks, missing = _checked(settings, log, admin, clock)
         refuse_too_long(settings, admin)
         _warn_of_partitions(settings, admin)
+        _warn_of_letters(settings, admin)
         _follow_growth(settings, admin, len(tasks))
         admin.create(missing)
         return tasks
@@ -85,6 +86,15 @@ def _warn_of_partitions(settings: Settings, admin: Admin) -> None:
     for topic, facts in admin.topics(wanted).items():
         if other := other_partitions(wanted[topic], facts):
             LOG.warning("output %s has %s", topic, other)
+
+
+def _warn_of_letters(settings: Settings, admin: Admin) -> None:
+    letters = JobTopics.of(settings).dead_letters
+    if letters is None:
+        return
+    for topic, facts in admin.topics([letters]).items():
+        if why := expiring_letters(TopicSpec(topic, facts.partitions, DEAD_LETTERS), facts):
+            LOG.warning("%s", why)
 
 
 def other_partitions(wanted: int | None, facts: TopicFacts) -> str:
@@ -138,8 +148,6 @@ def _checked(
     wrong = [f"{s.name} {what}" for s in wanted if s.name in there and s.name not in grows and (what := what_is_wrong(s, there[s.name]))]
     if wrong:
         raise TopicMisconfigured("; ".join(wrong) + ".", "samzapy never alters a topic that exists.")
-    for why in filter(None, (expiring_letters(s, there[s.name]) for s in wanted if s.name in there)):
-        LOG.warning("%s", why)
     return tasks, [s for s in wanted if s.name not in there]
 
 

@@ -5,31 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from samzapy.serde.basic import shown
+from samzapy.serde.record_fit import equal, items_of
 
 
 def changed_in(value: Any, read: Any, place: str = "$") -> str:
     """Where what was read differs from what was written, in a field that the class writes; "": nowhere."""
     cls = type(read)
-    if _equal(value, read):
+    if equal(value, read):
         return ""
+    pairs = items_of(value, read, place)
     if hasattr(cls, "model_fields") and isinstance(value, cls):
         names = [name for name, field in cls.model_fields.items() if not field.exclude]
         pairs = [(getattr(value, name, None), getattr(read, name), f"{place}.{name}") for name in names]
         pairs += [(each, (read.model_extra or {}).get(name), f"{place}.{name}") for name, each in (value.model_extra or {}).items()]
-    elif isinstance(read, dict) and isinstance(value, dict):
-        pairs = [(value.get(key), each, f"{place}[{shown(key)}]") for key, each in read.items()]
-    elif isinstance(read, list | tuple) and isinstance(value, list | tuple):
-        pairs = [(one, other, f"{place}[{index}]") for index, (one, other) in enumerate(zip(value, read, strict=False))]
-    else:
+    elif pairs is None:
+        if not equal(value, value) and not equal(read, read):  # NaN
+            return ""
         return f"its {place.removeprefix('$.')} would come back as {shown(read)}" if cls is type(value) or _in_json(value) != _in_json(read) else ""
     return next((said for one, other, where in pairs if (said := changed_in(one, other, where))), "")
-
-
-def _equal(one: Any, other: Any) -> bool:
-    try:
-        return bool(one == other) or (one != one and other != other)  # NaN
-    except Exception:  # noqa: BLE001  a method of the user's
-        return False
 
 
 def _in_json(value: Any) -> Any:

@@ -23,8 +23,7 @@ import msgspec
 
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.api.serde import holds_records
-from samzapy.config.model_names import REMEDY as NAMES_REMEDY
-from samzapy.config.model_names import other_names
+from samzapy.config import model_names
 from samzapy.serde.basic import MAX_JSON_BYTES, has_not_a_number, shown
 from samzapy.serde.model_fit import changed_in
 from samzapy.serde.old_records import of_old
@@ -126,15 +125,12 @@ class RecordSerde:
             if upgrade is None or fields is _NOTHING:
                 raise SerdeError(f"{said}.", "Use the serde that wrote it, or fix the class.") from None
             return upgraded(lambda: upgrade(fields), self._made, said)
-        return read if self._upgrade is None else self._upgraded_if_old(data, read)
+        return read if self._upgrade is None else self._upgraded_if_old(data, read, self._upgrade)
 
-    def _upgraded_if_old(self, data: bytes, read: Any) -> Any:
+    def _upgraded_if_old(self, data: bytes, read: Any, upgrade: Callable[[Any], Any]) -> Any:
         """What `upgrade` makes of a record that fits, if it takes fields that the class does not have."""
-        upgrade = self._upgrade
-        old = None if upgrade is None else of_old(_fields(data), _fields(self._dumps(read)), upgrade)
-        if old is None:
-            return read
-        return upgraded(old, self._made, f"serde {self.name} read {shown(data)}, an earlier version's by its fields")
+        old = of_old(_fields(data), _fields(self._dumps(read)), upgrade)
+        return read if old is None else upgraded(old, self._made, f"serde {self.name} read {shown(data)}, an earlier version's by its fields")
 
     def check_comes_back(self) -> None:
         """Whether the class reads the names that it writes.
@@ -142,8 +138,8 @@ class RecordSerde:
         Raises:
             ConfigurationError: it does not, and its fields would come back as their defaults.
         """
-        if why := other_names(self.cls):
-            raise ConfigurationError(f"serde {self.name}: {why}; what it keeps could not be read back.", NAMES_REMEDY)
+        if why := model_names.other_names(self.cls):
+            raise ConfigurationError(f"serde {self.name}: {why}; what it keeps could not be read back.", model_names.REMEDY)
 
     def of_json(self, data: bytes) -> Any:
         """An object of the class, of JSON that a person wrote. It has to fit the class as that is now: `upgrade` is not asked.

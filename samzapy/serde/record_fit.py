@@ -84,17 +84,22 @@ def _lost(value: Any, read: Any, place: str, dumps: Callable[[Any], bytes]) -> s
     cls = type(read)
     names = _field_names(cls)
     if names is None:
-        pairs = []
-        if isinstance(read, dict) and isinstance(value, dict):
-            pairs = [(value[key], each, f"{place}[{shown(key)}]") for key, each in read.items() if key in value]
-        elif isinstance(read, list | tuple) and isinstance(value, list | tuple):
-            pairs = [(one, other, f"{place}[{index}]") for index, (one, other) in enumerate(zip(value, read, strict=False))]
+        pairs = items_of(value, read, place) or []
     elif isinstance(value, cls):
         pairs = [(getattr(value, name), getattr(read, name), f"{place}.{name}") for name in names]
     else:
         missing = _not_read(json.loads(dumps(value)), cls)
         return f"Expected `{cls.__name__}`, got `{type(value).__name__}`, whose {missing} it does not have - at `{place}`" if missing else ""
     return next((said for one, other, where in pairs if (said := _lost(one, other, where, dumps))), "")
+
+
+def items_of(value: Any, read: Any, place: str) -> list[tuple[Any, Any, str]] | None:
+    """Of two dicts or two lists, what is in both, with its place; None: they are neither."""
+    if isinstance(read, dict) and isinstance(value, dict):
+        return [(value[key], each, f"{place}[{shown(key)}]") for key, each in read.items() if key in value]
+    if isinstance(read, list | tuple) and isinstance(value, list | tuple):
+        return [(one, other, f"{place}[{index}]") for index, (one, other) in enumerate(zip(value, read, strict=False))]
+    return None
 
 
 def _field_names(cls: type) -> tuple[str, ...] | None:

@@ -146,16 +146,19 @@ def plain(value: Any) -> Any:
     Raises:
         SerdeError: it would come back as another one.
     """
+    found = _builtins(value)
     if hasattr(value, "model_dump"):
-        found = value.model_dump(mode="json", by_alias=True)
         try:
             why = changed_in(value, type(value).model_validate(found))
         except ValueError as error:
             why = why_not(error)
         if why:
             raise SerdeError(f"cannot keep {shown(value)}, because it could not be read back: {why}.", "Let the class read what it writes.")
-        return found
-    return msgspec.to_builtins(value)
+    return found
+
+
+def _builtins(value: Any) -> Any:
+    return value.model_dump(mode="json", by_alias=True) if hasattr(value, "model_dump") else msgspec.to_builtins(value)
 
 
 def unplain(kind: Kind | None) -> Callable[[Any], Any]:
@@ -174,7 +177,7 @@ def unplain(kind: Kind | None) -> Callable[[Any], Any]:
             read = make(value)
         except (ValueError, RecursionError) as error:
             return _upgraded(cls, value, why_not(error), make)
-        old = None if upgrade is None else of_old(deepcopy(value), plain(read), upgrade)
+        old = None if upgrade is None else of_old(deepcopy(value), _builtins(read), upgrade)
         return read if old is None else upgraded(old, make, f"{shown(value)} is an earlier version's {cls.__name__} by its fields")
 
     return made

@@ -53,7 +53,8 @@ class Serdes:
             if is_registered(name):
                 self._made[place] = self._of_registry[place] = self.registered(name, topic, part)
             else:
-                self._made[place] = found = as_key(serde_named(name, self.folders)) if part == KEY else serde_named(name, self.folders)
+                found = serde_named(name, self.folders)
+                self._made[place] = found = as_key(found) if part == KEY else found
                 if isinstance(found, RecordSerde):
                     self._know_whether_it_comes_back(found, topic)
         return self._made[place]

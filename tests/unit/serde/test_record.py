@@ -539,3 +539,11 @@ def test_what_any_holds_may_come_back_as_json_has_it() -> None:
     serde = RecordSerde("record:m:Loose", Loose)
     given = {"pair": (1, 2), "day": date(2026, 11, 23), "nothing": None}
     assert {"pair": [1, 2], "day": "2026-11-23", "nothing": None} == serde.decode(serde.encode(Loose(of_any=given))).of_any
+
+
+def test_keys_under_any_may_come_back_as_text() -> None:
+    class Loose(pydantic.BaseModel):
+        of_any: Any = None
+
+    serde = RecordSerde("record:m:Loose", Loose)
+    assert {"1": "a"} == serde.decode(serde.encode(Loose(of_any={1: "a"}))).of_any
