@@ -95,10 +95,9 @@ def _windows(place: Place, command: Command) -> Figures:
     return {**figures, "lost_records": windows.lost(found, windows.expected(place))}
 
 
-def _windowed(place: Place, command: Command, given: str) -> tuple[windows.Used, windows.Counts]:
+def _windowed(place: Place, command: Command, given: str) -> windows.Run:
     with place.attempt() as name:
-        used = windows.used_by(lambda: _run(place, command, given, name))
-        return used, windows.written(place, f"{name}-out")
+        return cpu_of(lambda: _run(place, command, given, name)), windows.written(place, f"{name}-out")
 
 
 def _updates(place: Place, command: Command) -> Figures:
