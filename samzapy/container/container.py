@@ -278,18 +278,23 @@ class Container:
 
         Raises:
             TaskError: a close() raised; everything was committed all the same.
+            TransactionAborted: the final commit was; all is closed, as it was committed before.
         """
         self._joining.stop()
+        aborted: TransactionAborted | None = None
         try:
             failpoints.hit("stop.final_commit.before")
             self._commits.commit(END, is_last=True)
             failpoints.hit("stop.final_commit.after")
         except TransactionAborted as error:
+            aborted = error
             self._rollback.after(error)
         errors = self._tasks.stop_all()
         self._own.drop()
         if errors:
             raise errors[0]
+        if aborted is not None:
+            raise aborted
 
     def drop_all(self) -> None:
         """Drop everything without deciding anything: what was not committed is gone, as after a crash.

@@ -173,6 +173,7 @@ class ContainerRunner:
                 self._publish(True)
                 self._clock.sleep(min(1.0, 0.05 * 2**failures))
                 if self._heartbeat.command == STOP:
+                    self._note_uncommitted(error)
                     return ContainerOutcome.STOPPED
             except Superseded:
                 raise
@@ -199,10 +200,14 @@ class ContainerRunner:
         try:
             container.stop()
         except restarts.STARTS_OVER as error:
-            self._uncommitted = error
-            what = "container %d: the final commit failed (%s: %s); the next run continues from the commit before it"
-            LOG.warning(what, self._number, error.code, error)
+            self._note_uncommitted(error)
         return ContainerOutcome.STOPPED
+
+    def _note_uncommitted(self, error: SamzapyError) -> None:
+        """It stops without a final commit. The coordinator hears it, or it would say that everything is committed."""
+        self._uncommitted = error
+        what = "container %d: the final commit failed (%s: %s); the next run continues from the commit before it"
+        LOG.warning(what, self._number, error.code, error)
 
     def _stop_others(self, container: Container) -> None:
         """An error stops the job; tasks that it does not concern commit and close first."""
