@@ -15,6 +15,8 @@ def changed_in(value: Any, read: Any, place: str = "$") -> str:
         return ""
     pairs = items_of(value, read, place)
     if hasattr(cls, "model_fields") and isinstance(value, cls):
+        if more := [name for name in type(value).model_fields if name not in cls.model_fields]:
+            return f"it is a `{type(value).__name__}`, whose `{more[0]}` would not come back, because it is read as `{cls.__name__}` - at `{place}`"
         names = [name for name, field in cls.model_fields.items() if not field.exclude]
         pairs = [(getattr(value, name, None), getattr(read, name), f"{place}.{name}") for name in names]
         pairs += [(each, (read.model_extra or {}).get(name), f"{place}.{name}") for name, each in (value.model_extra or {}).items()]

@@ -99,7 +99,7 @@ class RecordSerde:
         """Refuse a value that cannot be read, or would come back without fields that it has. If only `upgrade` can read it, it has to come back equal."""
         try:
             read = self._loads(data)
-            why = (changed_in(value, read) if self.comes_back else "") if self._is_model else lost_in(value, read, self._dumps)
+            why = (changed_in(value, read) if self.comes_back else "") if self._is_model else lost_in(value, read, self._dumps, self.comes_back)
         except (ValueError, RecursionError) as error:
             if self._upgrade is not None and self._is_upgraded(value, data):
                 return

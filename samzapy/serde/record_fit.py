@@ -62,13 +62,14 @@ def _plain_types(kind: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
-def lost_in(value: Any, read: Any, dumps: Callable[[Any], bytes]) -> str:
+def lost_in(value: Any, read: Any, dumps: Callable[[Any], bytes], comes_back: bool) -> str:
     """Where an object of one class was read back as one of another that has no such fields, and what was lost; "": nowhere.
 
-    Of sets, and of what pydantic reads, nothing is said.
+    Of sets, and of what pydantic reads, nothing is said. `comes_back`: samzapy reads it again, so an object of a subclass must not lose what its class
+    has more; whoever reads an output may know the subclass.
     """
     try:
-        return "" if equal(read, value) else _lost(value, read, "$", dumps)
+        return "" if equal(read, value) else _lost(value, read, "$", dumps, comes_back)
     except RecursionError:
         return ""
 
@@ -80,17 +81,16 @@ def equal(one: Any, other: Any) -> bool:
         return False
 
 
-def _lost(value: Any, read: Any, place: str, dumps: Callable[[Any], bytes]) -> str:
-    cls = type(read)
+def _lost(value: Any, read: Any, place: str, dumps: Callable[[Any], bytes], comes_back: bool) -> str:
+    cls, pairs = type(read), items_of(value, read, place) or []
     names = _field_names(cls)
-    if names is None:
-        pairs = items_of(value, read, place) or []
-    elif isinstance(value, cls):
-        pairs = [(getattr(value, name), getattr(read, name), f"{place}.{name}") for name in names]
-    else:
-        missing = _not_read(json.loads(dumps(value)), cls)
-        return f"Expected `{cls.__name__}`, got `{type(value).__name__}`, whose {missing} it does not have - at `{place}`" if missing else ""
-    return next((said for one, other, where in pairs if (said := _lost(one, other, where, dumps))), "")
+    if names is not None:
+        is_its = isinstance(value, cls)
+        may_lose = not is_its or (comes_back and type(value) is not cls)
+        if may_lose and (missing := _not_read(json.loads(dumps(value)), cls)):
+            return f"Expected `{cls.__name__}`, got `{type(value).__name__}`, whose {missing} it does not have - at `{place}`"
+        pairs = [(getattr(value, name), getattr(read, name), f"{place}.{name}") for name in names] if is_its else []
+    return next((said for one, other, where in pairs if (said := _lost(one, other, where, dumps, comes_back))), "")
 
 
 def items_of(value: Any, read: Any, place: str) -> list[tuple[Any, Any, str]] | None:
