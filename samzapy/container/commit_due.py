@@ -14,7 +14,7 @@ from samzapy.container.task_instance import TaskInstance
 
 COMMIT = "commit"  # the row of the table of duties
 INTERVAL, SIZE, ASKED, START, MOVE, END, RECORD, EARLY = "interval", "size", "asked", "start", "move", "end", "record", "early"
-ORDERED, PAUSE = "ordered", "pause"  # by people
+ORDERED, PAUSE = "ordered", "pause"  # by people; RECORD: one is searched for, or ends the job
 MOST_SUMS = 50_000  # that programs hold
 EARLY_S = 0.05  # between an early commit and the one before it, at least
 

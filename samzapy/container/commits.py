@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from samzapy.api.errors import SamzapyError
 from samzapy.container import facts
-from samzapy.container.commit_due import COMMIT, RECORD, is_full
+from samzapy.container.commit_due import COMMIT, is_full
 from samzapy.container.committer import Committer
 from samzapy.container.growth import Growth
 from samzapy.container.hooks import Hooks
@@ -68,7 +68,7 @@ class Commits:
         self._is_sent_at_once = not spec.exactly_once
         self.last_at = float("-inf")  # when the last one was made, in monotonic seconds
 
-    def commit(self, why: str = RECORD, is_last: bool = False) -> None:
+    def commit(self, why: str, is_last: bool = False) -> None:
         """Commit now, between two records. `why`: what people are told. `is_last`: no other follows.
 
         Raises:
@@ -79,6 +79,11 @@ class Commits:
             self._commit(why, is_last)
         finally:
             self._facts.loop.to(before)
+
+    def commit_while_searching(self, why: str) -> None:
+        """Commit if a poison record is searched for: what hooks other than `process` do must not be blamed on a record."""
+        if self._search.is_on:
+            self.commit(why)
 
     def _commit(self, why: str, is_last: bool) -> None:
         tasks = self._inputs.tasks()

@@ -20,7 +20,7 @@ from samzapy import failpoints
 from samzapy.api.errors import BatchUnreadable, OffsetOutOfRange, TopicMissing, TransactionAborted
 from samzapy.container.assigned import AssignedTasks
 from samzapy.container.careful import Careful
-from samzapy.container.commit_due import EARLY_S, END, RECORD, START
+from samzapy.container.commit_due import ASKED, EARLY_S, END, START
 from samzapy.container.commits import Commits
 from samzapy.container.committer import Committer
 from samzapy.container.duties import Duties
@@ -122,8 +122,7 @@ class Container:
         self._early = Early(spec, marks, inputs, hooks.collector, commits, clock)
 
         self._tasks = tasks = Tasks(
-            spec=spec, held=self.tasks, end_offsets=end_offsets, transaction=transaction, inputs=inputs, hooks=hooks, commits=commits,
-            search=search, supervision=line,
+            spec=spec, held=self.tasks, end_offsets=end_offsets, transaction=transaction, inputs=inputs, hooks=hooks, commits=commits, supervision=line,
         )  # fmt: skip
         task_start = TaskStart(
             spec=spec, run_id=run_id, caution=caution, consumer=consumer, inputs=inputs, hooks=hooks, commits=commits, search=search,
@@ -260,9 +259,9 @@ class Container:
 
     def commit(self) -> None:
         """Commit now, between two records; raises as `Commits.commit`."""
-        self._commits.commit()
+        self._commits.commit(ASKED)
 
-    def commit_or_roll_back(self, why: str = RECORD) -> bool:
+    def commit_or_roll_back(self, why: str = ASKED) -> bool:
         """Commit now. False: the transaction was aborted and is rolled back to the checkpoint, as `step` does it."""
         try:
             self._commits.commit(why)

@@ -119,7 +119,8 @@ class Duties:
         return lambda: None if self._pausing.is_on else do()
 
     def _commit(self) -> None:
-        self._commits.commit(due(is_interval_over=True, is_full=self._commits.is_full()))
+        if why := due(is_interval_over=self._schedule.is_over(COMMIT), is_full=self._commits.is_full()):
+            self._commits.commit(why)
 
     def _restore(self) -> None:
         """Between two batches the run loop does this itself, and then it may wait; here only what would wait for the end of a long batch."""

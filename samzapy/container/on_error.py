@@ -11,6 +11,7 @@ import logging
 from typing import NoReturn
 
 from samzapy.api.errors import CodeReplaced, RecordTooLarge, SamzapyError, SerdeError
+from samzapy.container.commit_due import RECORD
 from samzapy.container.commits import Commits
 from samzapy.container.facts import Errors
 from samzapy.container.failure import (  # fmt: skip
@@ -114,7 +115,7 @@ class GivenUpRecords:
             self._stop_at(replaced, error)
 
     def _stop_at(self, error: SamzapyError, cause: BaseException) -> NoReturn:
-        self._commits.commit()
+        self._commits.commit(RECORD)
         raise error from cause
 
 

@@ -13,7 +13,7 @@ from samzapy import failpoints
 from samzapy.api.errors import SamzapyError
 from samzapy.container.batches import BatchSize, envelope_of, envelopes_of, in_a_row, only_reader, ran
 from samzapy.container.careful import Careful
-from samzapy.container.commit_due import due
+from samzapy.container.commit_due import RECORD, due
 from samzapy.container.commits import Commits
 from samzapy.container.envelopes import RecordEnvelope
 from samzapy.container.failure import is_users, origin_of, refuse_returned
@@ -98,12 +98,12 @@ class Processing:
         """As `_process_around`, in pieces that the coordinator is told of first; one of suspects is alone in its transaction."""
         for cut in self._careful.cut(batch):
             if cut.is_suspect:
-                self._commits.commit()
+                self._commits.commit(RECORD)
             self._careful.begin(batch, cut)
             try:
                 self._process_around(batch, cut.begin, cut.end)
                 if cut.is_suspect:
-                    self._commits.commit()
+                    self._commits.commit(RECORD)
             except (SamzapyError, Paused):
                 self._careful.end(cut)
                 raise
@@ -305,7 +305,7 @@ class Processing:
         failure: BaseException | None = error
         attempts, retries = 1, retries_after(error, self._retries)
         if isinstance(error, MemoryError):
-            self._commits.commit()
+            self._commits.commit(RECORD)
         while failure is not None and is_tried_again(attempts, retries):
             error = failure
             self._retrying.failed(message, error, attempts)

@@ -81,8 +81,7 @@ class TaskStart:
         # Condemned records lie ahead, or were decided before this start.
         for partition, begin in [at for partitions in begins.values() for at in partitions.items()] if self._caution.condemned else ():
             self._search.condemn(culprits_of(self._caution, partition, begin))
-        if self._search.is_on:
-            self._commits.commit(START)  # what init() put must not be blamed on a record
+        self._commits.commit_while_searching(START)
 
     def _offset_to_read(self, task_input: TaskInput) -> int:
         """The committed offset, or one before it (first_offsets.py)."""

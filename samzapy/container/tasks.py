@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from samzapy import failpoints
 from samzapy.api.errors import TaskError
-from samzapy.container.commit_due import ASKED, END
+from samzapy.container.commit_due import ASKED, END, RECORD
 from samzapy.container.commits import Commits
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
@@ -19,7 +19,6 @@ from samzapy.container.task_metrics import TaskMetrics
 from samzapy.container.transaction import Transaction
 from samzapy.model.job_model import TaskModel
 from samzapy.model.states import TaskState
-from samzapy.plan.poison_search import PoisonSearch
 from samzapy.ports import Supervision
 
 
@@ -44,7 +43,6 @@ class Tasks:
         inputs: Inputs,
         hooks: Hooks,
         commits: Commits,
-        search: PoisonSearch,
         supervision: Supervision,
     ) -> None:
         self._spec = spec
@@ -55,7 +53,6 @@ class Tasks:
         self._inputs = inputs
         self._hooks = hooks
         self._commits = commits
-        self._search = search
         self._supervision = supervision
         self._metrics: dict[str, TaskMetrics] = {}
         self._unread_deletions: dict[str, dict[str, dict[str, str]]] = {}
@@ -116,17 +113,14 @@ class Tasks:
 
     def window(self) -> None:
         """window() of every task that runs."""
-        # While a poison record is searched for, each record is alone in its transaction, and so is what window() does.
-        if self._search.is_on:
-            self._commits.commit()
+        self._commits.commit_while_searching(RECORD)
         for task in self._inputs.tasks():
             if task.state == TaskState.RUNNING and not task.ended:
                 self._transaction.has_window = True
                 self._hooks.window(task)
                 if self._hooks.requests.pending:
                     self.apply_requests(task)
-        if self._search.is_on:
-            self._commits.commit()
+        self._commits.commit_while_searching(RECORD)
 
     def apply_requests(self, task: TaskInstance | None) -> None:
         """Do what hooks asked for; `task`: whose hook it was (None: of several)."""
@@ -148,14 +142,12 @@ class Tasks:
         """A unit of the windows of each task that has some which are due. What else was asked for is done when all have fired."""
         requests = self._hooks.requests
         requests.fire_requested = False
-        if self._search.is_on:  # what they give must not be blamed on a record
-            self._commits.commit()
+        self._commits.commit_while_searching(RECORD)
         for task in self._inputs.tasks():
             if task.is_due:
                 self._transaction.has_window = True
                 self._hooks.fire(task)
-        if self._search.is_on:
-            self._commits.commit()
+        self._commits.commit_while_searching(RECORD)
         requests.pending = any((requests.fire_requested, requests.commit_requested, requests.shutdown_all, requests.shutdown_task))
 
     # -- gates and ends ----------------------------------------------------------------------------------------------------------------
@@ -174,8 +166,7 @@ class Tasks:
         if any(task.is_due for task in finished):
             self._hooks.requests.fire()  # before the next batch; then it is looked at again
             return
-        if self._search.is_on:
-            self._commits.commit()
+        self._commits.commit_while_searching(RECORD)
         for task in finished:
             self._hooks.end_of_stream(task)
             self._hooks.requests.clear()

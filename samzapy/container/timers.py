@@ -79,6 +79,10 @@ class Schedule:
         duty = self._rows[name]
         duty.next_at = self._clock.monotonic() + duty.interval_s
 
+    def is_over(self, name: str) -> bool:
+        """Whether its interval has passed."""
+        return self._clock.monotonic() >= self._rows[name].next_at
+
     def bring_forward(self, name: str) -> None:
         """It is due now."""
         self._rows[name].next_at = self.next_at = self._clock.monotonic()

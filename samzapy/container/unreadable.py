@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from samzapy.api.errors import BatchUnreadable
+from samzapy.container.commit_due import RECORD
 from samzapy.container.commits import Commits
 from samzapy.container.inputs import Inputs
 from samzapy.container.on_error import GivenUpRecords
@@ -45,7 +46,7 @@ def skip_unreadable(batch: BatchUnreadable, inputs: Inputs, given_up: GivenUpRec
     """
     partition = TopicPartition(batch.topic, batch.partition)
     if given_up.ends_job:
-        commits.commit()
+        commits.commit(RECORD)
         raise batch
     for task_input in inputs.readers.get(partition, ()):
         if task_input.resume_at < batch.end:
