@@ -196,6 +196,9 @@ class TimestampRefused(TransactionAborted):
     code = "SZ316"
 
 
+REFUSED = (RecordRejected, TimestampRefused)  # what a record was refused with, whoever is at fault
+
+
 class InDoubt(LogError):
     """A request failed and its effect at the broker is unknown: drop uncommitted work, take ownership again, restore."""
 

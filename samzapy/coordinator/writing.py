@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from samzapy.api.errors import LogError, RecordRejected, TimestampRefused
+from samzapy.api.errors import REFUSED, LogError
 from samzapy.ports import Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
@@ -34,7 +34,7 @@ class Writing:
         """Say so, the same again once a minute."""
         now = self._clock.monotonic()
         self.why_not = f"the coordinator topic cannot be written: {error.code}: {error}"
-        if not isinstance(error, RecordRejected | TimestampRefused):
+        if not isinstance(error, REFUSED):
             self._refused_since = None
         elif self._refused_since is None:
             self._refused_since = now

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from confluent_kafka import KafkaError
 
 from samzapy.api.errors import (
+    REFUSED,
     ClusterUnreachable,
     Fenced,
     InDoubt,
@@ -20,6 +21,7 @@ from samzapy.api.errors import (
     TimestampRefused,
     TopicMissing,
     TransactionAborted,
+    shortened,
 )
 from samzapy.kafka.open_files import used_up
 from samzapy.plan.transactions import too_long
@@ -59,6 +61,7 @@ ALLOW = "`samzapy validate JOB.yaml --connect` names the missing permissions; `s
 FORBIDDEN_NAMES = frozenset(KafkaError(code).name() for code in FORBIDDEN)
 REJECTED_NAMES = frozenset(KafkaError(code).name() for code in REJECTED)
 OF_TIME = KafkaError(KafkaError.INVALID_TIMESTAMP).name()
+BROKERS_RUN = "Check that the brokers run."
 REJECTED_REMEDY = "Check the topic's settings (max.message.bytes, message.timestamp.*, cleanup.policy) and the record."
 
 
@@ -118,6 +121,32 @@ def transaction_error(error: KafkaError, doing: str, topic: str = "", timed: Col
     return InDoubt(text, "")
 
 
+def record_error(error: KafkaError, topic: str, partition: int, key: bytes | None, timed: Collection[str], timeout_s: float) -> LogError:
+    """The error of ours for a record of a transaction that was not taken, or not delivered. `timed`: as in `rejection`."""
+    if error.code() == KafkaError._MSG_TIMED_OUT:
+        return ClusterUnreachable(f"{topic}[{partition}]: its broker did not accept a record within {timeout_s:.0f} s.", BROKERS_RUN)
+    return transaction_error(error, f"a record for {topic}, key {shortened(key)}", topic, timed)
+
+
+def flush_too_late(doing: str, timeout_s: float, login: LogError | None) -> InDoubt:
+    """A flush took longer than a transaction may. `login`: the refusal of this client's, if it was refused."""
+    if login is not None:
+        return InDoubt(login.message, login.remedy)
+    return InDoubt(_not_accepted(doing, timeout_s), "")
+
+
+def end_error(error: KafkaError, doing: str, timed: Collection[str], timeout_s: float, is_known: bool) -> LogError:
+    """The error of ours for a commit or abort that failed. `is_known`: something else made the transaction fail before. If not, and the client lacks
+    records, they waited in vain for their brokers: no record is at fault, and none is to be looked for. Measured: tests/recovery/test_a_broker_is_down.py."""
+    if error.code() == KafkaError._INCONSISTENT and not is_known:
+        return ClusterUnreachable(_not_accepted(doing, timeout_s), BROKERS_RUN)
+    return transaction_error(error, doing, timed=timed)
+
+
+def _not_accepted(doing: str, timeout_s: float) -> str:
+    return f"{doing}: the brokers did not accept all records within {timeout_s:.0f} s."
+
+
 def undelivered(error: LogError, rejected: LogError | None, forbidden: str) -> LogError:
     """What ends a transaction, of which a record was not delivered. An end that nobody asked for yet cannot be in doubt: the transaction is aborted.
 
@@ -125,7 +154,7 @@ def undelivered(error: LogError, rejected: LogError | None, forbidden: str) -> L
         error: of that record, as `transaction_error` has it.
         rejected: what the library's log says of a record that was refused; `forbidden`: of a missing permission. Of later records it says less.
     """
-    if isinstance(error, Fenced | NotAuthorized | RecordRejected | TimestampRefused | ClusterUnreachable):
+    if isinstance(error, (Fenced, NotAuthorized, ClusterUnreachable, *REFUSED)):
         return error
     if rejected is not None:
         return rejected
@@ -143,11 +172,14 @@ def topic_in(text: str) -> str:
 
 def init_error(error: KafkaError, doing: str, timeout_ms: int) -> SamzapyError:
     """The error of ours for one met while a transactional producer is made, or between two tries of a call: the container starts over where
-    only this producer is of no use any more. What would refuse every other producer too is fatal to the client as well, and told first.
+    only this producer is of no use any more. What would refuse every other producer too is fatal to the client as well, and told first. What could be
+    tried again was, for as long as was to be waited.
 
     `timeout_ms`: the producer's transaction timeout.
     """
     code, text = error.code(), f"{doing}: {error.str()} ({error.name()})."
+    if error.retriable() or code == KafkaError._TIMED_OUT:
+        return ClusterUnreachable(f"{doing}: {error.str()}.", used_up() or BROKERS_RUN)
     if code == KafkaError.INVALID_TRANSACTION_TIMEOUT:
         return too_long(timeout_ms)
     if code in TOO_OLD:

@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from samzapy.api.errors import LogError, RecordRejected, TimestampRefused, shortened
+from samzapy.api.errors import REFUSED, LogError, shortened
 from samzapy.kafka.client import CLOSED, Looked, Settings, quiet, served
 from samzapy.kafka.errors import delivery_error
 from samzapy.kafka.making import making
@@ -94,7 +94,7 @@ class KafkaPlainProducer:
         self._timed.clear()
         if self._error is not None:
             error, self._error = self._error, None
-            if isinstance(error, RecordRejected | TimestampRefused) and self._refit is not None:
+            if isinstance(error, REFUSED) and self._refit is not None:
                 self._connect(self._refit())  # nothing is on its way any more
             raise error
 

@@ -24,21 +24,12 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from samzapy.api.errors import (
-    ClusterUnreachable,
-    InDoubt,
-    LogError,
-    RecordRejected,
-    TimestampRefused,
-    TransactionAborted,
-    shortened,
-)
+from samzapy.api.errors import REFUSED, InDoubt, LogError, TransactionAborted
 from samzapy.kafka.client import CLOSED, Looked, Settings, served
-from samzapy.kafka.errors import init_error, rejection, transaction_error, undelivered
+from samzapy.kafka.errors import end_error, flush_too_late, init_error, record_error, rejection, transaction_error, undelivered
 from samzapy.kafka.listener import Listener
 from samzapy.kafka.logins import Refusals
 from samzapy.kafka.making import making
-from samzapy.kafka.open_files import used_up
 from samzapy.kafka.sending import larger_than_queue, send_all_of
 from samzapy.model.key_partition import CLIENTS_PARTITIONER
 from samzapy.ports import Delivered, Outgoing
@@ -104,8 +95,6 @@ class KafkaTransactionalProducer:
                     self._look_whether_refused()
                     continue  # the same call goes on where it was
                 if not cause.retriable() or time.monotonic() >= deadline:
-                    if cause.retriable() or cause.code() == KafkaError._TIMED_OUT:
-                        raise ClusterUnreachable(f"init of {self._id}: {cause.str()}.", used_up() or "Check that the brokers run.") from None
                     raise init_error(cause, f"init of {self._id}", self._timeout_ms) from None
                 self._wait_a_little(f"init of {self._id}", 0.05)
 
@@ -159,8 +148,7 @@ class KafkaTransactionalProducer:
             except KafkaException as error:
                 self._check_open()
                 if not self._looked.again(error, self._producer, topic, partition):
-                    found = transaction_error(error.args[0], f"a record for {topic}, key {shortened(key)}", topic, self._timed)
-                    self._poison = self._poison or found
+                    self._poison = self._poison or record_error(error.args[0], topic, partition, key, self._timed, self._timeout_s)
                     return
 
     def _wait_for_room(self) -> bool:
@@ -203,12 +191,8 @@ class KafkaTransactionalProducer:
         def on_delivery(error: KafkaError | None, message: Any) -> None:
             if error is None:
                 delivered(message.offset())
-            elif error.code() == KafkaError._MSG_TIMED_OUT:
-                where = f"{message.topic()}[{message.partition()}]"
-                late = f"{where}: its broker did not accept a record within {self._timeout_s:.0f} s."
-                self._poison = self._poison or ClusterUnreachable(late, "Check that the brokers run.")
             else:
-                found = transaction_error(error, f"a record for {message.topic()}, key {shortened(message.key())}", message.topic(), self._timed)
+                found = record_error(error, message.topic(), message.partition(), message.key(), self._timed, self._timeout_s)
                 self._poison = self._poison or found
 
         return on_delivery
@@ -217,7 +201,7 @@ class KafkaTransactionalProducer:
     def _listening(self) -> Iterator[None]:
         try:
             yield
-        except (RecordRejected, TimestampRefused):
+        except REFUSED:
             self._rejected()
             raise
 
@@ -233,9 +217,8 @@ class KafkaTransactionalProducer:
         try:
             while served(self._producer.flush, max(0.0, min(FLUSH_LOOK_S, deadline - time.monotonic()))) and not self._heard.has_failed:
                 if time.monotonic() >= deadline:
-                    if refused := self._refusals.error(f"flush of {self._id}"):
-                        raise InDoubt(refused.message, refused.remedy)
-                    raise InDoubt(f"flush of {self._id}: the brokers did not accept all records within {self._timeout_s:.0f} s.", "")
+                    doing = f"flush of {self._id}"
+                    raise flush_too_late(doing, self._timeout_s, self._refusals.error(doing))
         except KafkaException as error:  # a fatal error of the client is raised by any call that serves its events
             raise transaction_error(error.args[0], f"flush of {self._id}", timed=self._timed) from None
 
@@ -281,13 +264,9 @@ class KafkaTransactionalProducer:
                 break
             except KafkaException as error:
                 cause = error.args[0]
-                if self._has_expired(cause):
-                    raise ClusterUnreachable(
-                        f"{doing} of {self._id}: the brokers did not accept all records within {self._timeout_s:.0f} s.",
-                        "Check that the brokers run.",
-                    ) from None
                 if not cause.retriable() or time.monotonic() - started >= self._timeout_s:
-                    raise transaction_error(cause, f"{doing} of {self._id}", timed=self._timed) from None
+                    is_known = bool(self._heard.rejected or self._heard.forbidden or self._poison is not None)
+                    raise end_error(cause, f"{doing} of {self._id}", self._timed, self._timeout_s, is_known) from None
                 retried = True
                 self._wait_a_little(f"{doing} of {self._id}", 0.02)
         self._is_open = False
@@ -297,12 +276,6 @@ class KafkaTransactionalProducer:
         except KafkaException:  # a fatal error, after the decision: the decision is valid, this producer is not
             return False
         return not (retried or self._disturbed or took_s >= self._slow_s)
-
-    def _has_expired(self, cause: KafkaError) -> bool:
-        """Whether a commit failed because records waited in vain for their brokers: then no record is at fault, and none is to be looked for.
-        Measured: tests/recovery/test_a_broker_is_down.py."""
-        is_at_fault = self._heard.rejected or self._heard.forbidden or self._poison is not None
-        return cause.code() == KafkaError._INCONSISTENT and not is_at_fault
 
     def close(self) -> None:
         """Drop queued records and decide nothing; librdkafka's threads end with the object."""
