@@ -22,7 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "resume": ("pause:resume", "Let a paused job continue where it stopped."),
     "commit": ("pause:commit", "Let every container of the running job commit now, and wait until all have: before an upgrade, or a copy of an output."),
     "validate": ("validate:validate", "Show all errors of a job file; exit code 2 if there are any."),
-    "status": ("inspect:status", "Status of the running job; exit code 3 if it is not running or still starting, 4 if it runs but does not answer."),
+    "status": ("inspect:status", "Status of the running job; exit code 3: it is not running, or has no coordinator yet; 4: it does not answer."),
     "top": ("top:top", "What the running job does, every second until Ctrl-C: rates, shares of the loop's time, lag; exit code 3 if it is not running."),
     "ui": ("ui:ui", "The job's page: prints its address, and opens it where there is a display."),
     "debug": ("debug:app", "Look inside the running job's containers; nothing is changed by it."),

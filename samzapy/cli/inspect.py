@@ -37,7 +37,7 @@ def status(
     as_json: AsJson = False,
     watch: Annotated[bool, typer.Option("--watch", help="Repeat it every two seconds, until Ctrl-C.")] = False,
 ) -> int:
-    """Status of the running job; exit code 3 if it is not running or still starting, 4 if it runs but does not answer."""
+    """Status of the running job; exit code 3: it is not running, or has no coordinator yet; 4: it does not answer."""
     asked = Job(file, more, sets)
     try:
         return _status(asked, as_json, watch)

@@ -21,6 +21,12 @@ class Table(Generic[K, V]):
         self.app = app
         self.node = node
 
+    if not TYPE_CHECKING:  # a checker knows by itself
+
+        def __getattr__(self, name: str) -> Any:
+            told = f"a table has no {name!r}"
+            raise AttributeError(f"{told}; its changes are a stream: .updates().{name}(…)" if hasattr(Stream, name) else told)
+
     def updates(self) -> Stream[K, V | None]:
         """A stream with a record for each change of the table: the new value, or None if the key was deleted."""
         return Stream(self.app, self.node)

@@ -99,7 +99,8 @@ class MemoryCluster(MemoryTopics):
         now_ms = self.clock.now_ms()
         created_ms = timestamp_ms or now_ms + self.clients_ahead_ms
         if created_ms - now_ms > int(topic.config.get("message.timestamp.after.max.ms", DEFAULT_AFTER_MAX_MS)):
-            raise Refused(Answer.INVALID_TIMESTAMP, f"a record for {partition}")
+            at, now = (time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(ms / 1000)) for ms in (created_ms, now_ms))
+            raise Refused(Answer.INVALID_TIMESTAMP, f"a record of {at} for {partition} (here it is {now}; `now=` of a Harness sets its clock)")
         transactional = session.transactional_id != ""
         if transactional and not log.has_open(session.producer_id):
             self._transactions.verify(session, partition)

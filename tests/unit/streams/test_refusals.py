@@ -10,9 +10,10 @@ from typing import Any
 import pydantic
 import pytest
 
-from samzapy.api.errors import ConfigurationError
+from samzapy.api.errors import ConfigurationError, SamzapyError
 from samzapy.streams import Aggregate, App, Pane, agg
 from samzapy.streams.expand import check_names, sections
+from samzapy.testing import Harness
 
 
 @dataclass(frozen=True)
@@ -183,3 +184,18 @@ def test_a_pane_is_no_dict_and_says_where_its_result_is() -> None:
     pane: Any = Pane(0, 10, {"n": 1}, "on_time", 0)
     with pytest.raises(TypeError, match=r"pane\.value\['n'\]"):
         pane["n"]
+
+
+def test_a_table_has_no_operators_of_streams_and_says_how_its_changes_are_a_stream() -> None:
+    table: Any = App().stream("s", key=str, value=dict).count("c")
+    with pytest.raises(AttributeError, match=r"a table has no 'map'; its changes are a stream: \.updates\(\)\.map\("):
+        table.map(len)
+    assert not hasattr(table, "nothing_like_that")
+
+
+def test_a_record_after_the_harnesss_clock_is_refused_with_both_times_and_what_sets_the_clock() -> None:
+    app = App()
+    app.stream("s", key=str, value=int).to("out")
+    said = r"a record of 2030-03-17 17:46 UTC .*here it is 2023-11-14 22:13 UTC; `now=` of a Harness"
+    with Harness(app) as harness, pytest.raises(SamzapyError, match=said):
+        harness.send("s", 1, key="a", timestamp=1_900_000_000_000)
