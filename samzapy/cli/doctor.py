@@ -43,7 +43,7 @@ from samzapy.ops.schemas import what_schemas_lack
 from samzapy.ops.topic_rows import topic_rows
 from samzapy.ops.topics import made_by_hand
 from samzapy.ops.transactions import limit_ms, try_init
-from samzapy.plan.hint_rules import ACT
+from samzapy.plan.finding import ACT
 from samzapy.ports import Log
 from samzapy.private_files import private_directory
 from samzapy.spark.settings import LOOPBACK, is_local, master_addresses

@@ -8,12 +8,12 @@ from typing import Any
 
 from samzapy.coordinator.events import JOB, Events
 from samzapy.model.offsets import TopicPartition
-from samzapy.plan.hint_rules import HOLD_WHEN_PAUSED, Finding, diagnose
+from samzapy.plan.finding import Finding
+from samzapy.plan.hint_rules import diagnose
 from samzapy.plan.hint_trends import DEATHS_MS, GROWTH_S, is_dying, memory_growth_mib
 from samzapy.plan.job_facts import ContainerFacts, JobFacts, TaskFacts
 from samzapy.plan.lasting_hints import LOOK_S, Hints, hint_json
-from samzapy.plan.late_records_hint import TooLate
-from samzapy.plan.seconds_hint import times_in_seconds
+from samzapy.plan.late_records_hint import WindowCounts
 from samzapy.ports import Clock
 
 RECENT_MS, DECIDED_MS = 20_000, 60_000
@@ -30,7 +30,7 @@ class Diagnosing:
         self._clock = clock
         self._events = events
         self._hints = Hints()
-        self._too_late = TooLate()
+        self._windows = WindowCounts()
         self._next_at = clock.monotonic() + LOOK_S
         self._memory: dict[tuple[int, int], deque[tuple[float, int]]] = {}  # of each process: when, and how much
         self._failed: tuple[float, tuple[int, int]] | None = None  # when this was last looked at, and how many records had been set aside, and skipped
@@ -44,12 +44,10 @@ class Diagnosing:
         now, now_ms = self._clock.monotonic(), self._clock.now_ms()
         self._next_at = max(self._next_at + LOOK_S, now + LOOK_S / 2)  # by the clock: counted from a look that came late, half an hour grew longer
         facts = job_facts(
-            status, reports, self._events.commits(), self._events.since(), now_ms, self._failed_since(status), self._growing(status), self.hang_s
-        )
-        found = [*diagnose(facts), *self._too_late.look(status["tasks"]), *times_in_seconds(status["tasks"])]
-        if status.get("paused"):
-            found = [finding for finding in found if finding.code in HOLD_WHEN_PAUSED]
-        for finding in self._hints.look(found, now_ms):
+            status, reports, self._events.commits(), self._events.since(), now_ms, self._failed_since(status), self._growing(status), self.hang_s,
+            self._windows.look(status["tasks"]),
+        )  # fmt: skip
+        for finding in self._hints.look(diagnose(facts), now_ms):
             self._events.add(JOB, "hint", finding.sentence, code=finding.code)
 
     def set_certificate(self, finding: Finding | None) -> None:
@@ -98,6 +96,7 @@ def job_facts(
     failed_s: tuple[float, float] = (0.0, 0.0),
     growing: Mapping[int, float] | None = None,
     hang_s: float = 60.0,
+    windows: Mapping[str, Mapping[str, tuple[int, int]]] | None = None,
 ) -> JobFacts:
     """The facts that the rules want, from a status document and what is kept beside it."""
     rebuilt = _rebuilt_s(events, now_ms)
@@ -110,6 +109,8 @@ def job_facts(
             name=t["name"], container=t["container"], lag=t["lag"], rate=t["rate"], arriving=t["arriving"], us=t["us"], reason=t["reason"] or "",
             strangers=strangers.get((t["container"], t["name"], t["reason"])),
             hottest=hottest.get(t["name"], 0.0), rebuilt_s=rebuilt.get(t["name"], 0.0), unread_deletions=unread.get(t["name"], ()),
+            windows=(windows or {}).get(t["name"], {}),
+            watermarks={name: stage["watermark"] for name, stage in (t.get("time") or {}).items() if stage["watermark"] is not None},
             **_of_copies(t["standby"]),
         )
         for t in status["tasks"]
@@ -135,7 +136,7 @@ def job_facts(
     rates = status["rates"]
     return JobFacts(
         tasks=tasks, containers=containers, lag=rates["lag"], lag_rate=rates["lag_rate"], behind_s=rates["behind_s"],
-        set_aside_s=failed_s[0], skipped_s=failed_s[1], hang_s=hang_s,
+        set_aside_s=failed_s[0], skipped_s=failed_s[1], hang_s=hang_s, is_paused=bool(status.get("paused")),
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from samzapy.plan.certificate_hint import certificate_finding
-from samzapy.plan.hint_rules import Finding
+from samzapy.plan.finding import Finding
 
 FILE, TEXT, STORE = "ssl.certificate.location", "ssl.certificate.pem", "ssl.keystore.location"
 RENEWED = "Since then a new one was put in its place, and clients that are made from now on read that. If the job has ended, run it again."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from samzapy.plan.duration import duration
-from samzapy.plan.hint_rules import ACT, LOOK, Finding
+from samzapy.plan.finding import ACT, LOOK, Finding
 
 SOON_S = 7 * 86_400.0
 RENEW = (

@@ -1,22 +1,23 @@
 """Which hints are shown: what is wrong with a running job; facts in, findings out. A table of rules, each of which is silent where it lacks facts.
 
-A cause hides what follows from it: who is told that one partition gets most records need not be told that the job is too small.
+A cause hides what follows from it: who is told that one partition gets most records need not be told that the job is too small. One hint is no rule of
+this table: that of the client certificate (certificate_hint.py), which is shown without a look, because the coordinator may be waiting for Kafka then.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from statistics import median
-from typing import Any
 
 from samzapy.plan.duration import duration
+from samzapy.plan.finding import ACT, KNOW, LOOK, Finding
 from samzapy.plan.job_facts import JobFacts
+from samzapy.plan.late_records_hint import too_late
 from samzapy.plan.moves import WARM_RECORDS
+from samzapy.plan.seconds_hint import times_in_seconds
 from samzapy.plan.unread_deletions import by_topic
 
-ACT, LOOK, KNOW = "act", "look", "know"
 BUSY, FREE, IDLE = 0.85, 0.6, 0.2
 HELD_BACK, COMMIT_HEAVY = 0.1, 0.25
 STUCK_S, SLOW_DECIDE_S = 10.0, 0.5
@@ -38,23 +39,7 @@ MORE_MEMORY = (
 )
 KILLED = "Find out who sends SIGKILL: the kernel, for lack of memory (`journalctl -k` on its host), the cluster, or a person."
 SEE_ITS_LOG = "See what its process wrote before it ended: in the output of `samzapy run JOB.yaml`, with Spark also in the executor's stderr."
-HOLD_WHEN_PAUSED = ("flapping", "stuck-hook", "interpreter-held")  # of a job that stands because people want it to, only these are told
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a rule found. `about`: of what, so that one finding is told from another of the same code. `detail`: more numbers, in words; `evidence`: for
-    programs. `for_s`: for how long it had been so when it was found, where that is known."""
-
-    code: str
-    severity: str
-    sentence: str
-    evidence: Mapping[str, Any]
-    remedy: str = ""
-    about: str = ""
-    detail: str = ""
-    for_s: float = 0.0
-
+_HOLD_WHEN_PAUSED = ("flapping", "stuck-hook", "interpreter-held")  # of a job that stands because people want it to, only these are told
 
 Rule = Callable[[JobFacts], Iterator[Finding]]
 
@@ -315,6 +300,8 @@ RULES: tuple[tuple[Rule, frozenset[str]], ...] = (
     (_unread_deletions, frozenset()),
     (_set_aside, frozenset()),
     (_idle_containers, frozenset()),
+    (too_late, frozenset()),
+    (times_in_seconds, frozenset()),
 )
 
 
@@ -327,4 +314,4 @@ def diagnose(job: JobFacts) -> list[Finding]:
         if new:
             hidden |= hides
         found += new
-    return found
+    return [finding for finding in found if not job.is_paused or finding.code in _HOLD_WHEN_PAUSED]

@@ -17,6 +17,8 @@ class TaskFacts:
         hottest: the share of one key among its last records, as far as they were looked at.
         strangers: the partition in which another application's open transaction hides the records that it waits for.
         unread_deletions: inputs of which it may have missed deletions when it started: topic, sentence, remedy.
+        windows: by window, what came to it in the last minute, and how many records of that were too late.
+        watermarks: by stage, where these are known.
         rebuilt_s: how long its stores took to be read from their changelogs after a death, in the last ten minutes.
     """
 
@@ -33,6 +35,8 @@ class TaskFacts:
     copy_host: str = ""
     rebuilt_s: float = 0.0
     unread_deletions: Sequence[Mapping[str, str]] = ()
+    windows: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    watermarks: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,3 +93,4 @@ class JobFacts:
     set_aside_s: float = 0.0
     skipped_s: float = 0.0
     hang_s: float = 60.0
+    is_paused: bool = False

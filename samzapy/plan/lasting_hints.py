@@ -1,4 +1,4 @@
-"""For how long a hint must hold until it is shown, and be gone until it is not. What is found: hint_rules.py, and the files `*_hint.py`."""
+"""For how long a hint must hold until it is shown, and be gone until it is not. What is found: hint_rules.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from samzapy.plan.hint_rules import ACT, KNOW, LOOK, Finding
+from samzapy.plan.finding import ACT, KNOW, LOOK, Finding
 
 LOOK_S = 10.0  # between two looks
 AT_ONCE = frozenset({"flapping", "stuck-hook", "searching", "interpreter-held"})

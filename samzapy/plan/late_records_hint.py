@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from samzapy.plan.hint_rules import LOOK, Finding
+from samzapy.plan.finding import LOOK, Finding
+from samzapy.plan.job_facts import JobFacts
 
 LOOKS, LEAST_RECORDS, ALMOST_ALL = 6, 20, 0.9
 REMEDY = (
@@ -16,16 +17,16 @@ REMEDY = (
 Counts = tuple[int, int]  # records that came to a window; those of them that were too late
 
 
-class TooLate:
+class WindowCounts:
     """What windows of each task got in the last minute, and how much of it was too late. `look` is called every ten seconds."""
 
     def __init__(self) -> None:
         self._marks: dict[tuple[str, str], deque[Counts]] = {}
 
-    def look(self, tasks: Sequence[Mapping[str, Any]]) -> list[Finding]:
-        """One finding for each window, of its worst task. `tasks`: as status has them."""
+    def look(self, tasks: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Counts]]:
+        """By task and window. `tasks`: as status has them."""
         marks: dict[tuple[str, str], deque[Counts]] = {}
-        by_window: dict[str, list[tuple[int, int, str]]] = {}
+        counts: dict[str, dict[str, Counts]] = {}
         for task in tasks:
             for window, counted in (task.get("operators") or {}).items():
                 if "late" not in counted:
@@ -36,17 +37,21 @@ class TooLate:
                 if seen and (now[0] < seen[-1][0] or now[1] < seen[-1][1]):  # another process counts, from 0
                     seen.clear()
                 seen.append(now)
-                came, late = now[0] - seen[0][0], now[1] - seen[0][1]
-                if came >= LEAST_RECORDS and late > ALMOST_ALL * came:
-                    by_window.setdefault(window, []).append((late, came, task["name"]))
+                counts.setdefault(task["name"], {})[window] = now[0] - seen[0][0], now[1] - seen[0][1]
         self._marks = marks
-        return [_finding(window, found) for window, found in by_window.items()]
+        return counts
 
 
-def _finding(window: str, found: Sequence[tuple[int, int, str]]) -> Finding:
-    late, came, task = max(found)
-    others = f" So are most of {len(found) - 1} more tasks." if len(found) > 1 else ""
-    return Finding(
-        "too-late", LOOK, f"{100 * late / came:.0f} % of the records that {task} got for {window} in the last minute were too late, and are not counted.{others}",
-        {"too_late": late, "records": came, "tasks": len(found)}, REMEDY, window,
-    )  # fmt: skip
+def too_late(job: JobFacts) -> Iterator[Finding]:
+    """One finding for each window, of its worst task."""
+    by_window: dict[str, list[tuple[int, int, str]]] = {}
+    for task in job.tasks:
+        for window, (came, late) in task.windows.items():
+            if came >= LEAST_RECORDS and late > ALMOST_ALL * came:
+                by_window.setdefault(window, []).append((late, came, task.name))
+    for window, found in by_window.items():
+        late, came, name = max(found)
+        others = f" So are most of {len(found) - 1} more tasks." if len(found) > 1 else ""
+        which = f"{100 * late / came:.0f} % of the records that {name} got for {window} in the last minute"
+        evidence = {"too_late": late, "records": came, "tasks": len(found)}
+        yield Finding("too-late", LOOK, f"{which} were too late, and are not counted.{others}", evidence, REMEDY, window)

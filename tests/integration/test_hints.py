@@ -17,7 +17,8 @@ import pytest
 
 from samzapy.coordinator.diagnosing import job_facts
 from samzapy.dev.spark import LocalSpark
-from samzapy.plan.hint_rules import Finding, diagnose
+from samzapy.plan.finding import Finding
+from samzapy.plan.hint_rules import diagnose
 from tests.figures import Tell
 from tests.integration.job import Job, Running
 from tests.integration.trouble import Feed, Hints, Throttled, Trouble

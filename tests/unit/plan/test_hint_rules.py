@@ -11,7 +11,8 @@ import pytest
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.process_end import ProcessEnd, exited, killed_by
 from samzapy.plan.duration import duration
-from samzapy.plan.hint_rules import KNOW, Finding, diagnose
+from samzapy.plan.finding import KNOW, Finding
+from samzapy.plan.hint_rules import diagnose
 from samzapy.plan.job_facts import ContainerFacts, JobFacts, TaskFacts
 from samzapy.plan.lasting_hints import PATIENT, Hints
 from samzapy.plan.memory import MIB, killed_for_memory
@@ -120,6 +121,11 @@ def test_a_job_that_falls_behind_for_its_commits_is_not_told_to_grow() -> None:
     busy = containers(loop(0.2, commit=0.75), loop(0.2, commit=0.75))
     found = diagnose(job(tasks=tasks(8, rate=300.0, arriving=450.0), containers=busy, lag=5000, lag_rate=1200.0))
     assert {"commit-heavy"} == {finding.code for finding in found}
+
+
+def test_of_a_paused_job_only_what_hangs_or_dies_is_told() -> None:
+    assert [] == diagnose(replace(SKEWED, is_paused=True))
+    assert ["stuck-hook"] == [finding.code for finding in diagnose(replace(STUCK, set_aside_s=0.5, is_paused=True))]
 
 
 def test_what_died_often_but_lives_now_is_left_alone() -> None:

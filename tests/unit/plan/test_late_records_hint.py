@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from samzapy.plan.hint_rules import Finding
-from samzapy.plan.late_records_hint import LOOKS, TooLate
+from samzapy.plan.finding import Finding
+from samzapy.plan.hint_rules import diagnose
+from samzapy.plan.job_facts import JobFacts, TaskFacts
+from samzapy.plan.late_records_hint import LOOKS, WindowCounts
 
 
 def tasks(*counts: tuple[int, int]) -> list[dict[str, Any]]:
@@ -13,8 +15,9 @@ def tasks(*counts: tuple[int, int]) -> list[dict[str, Any]]:
 
 
 def looked(*looks: list[dict[str, Any]]) -> list[Finding]:
-    too_late = TooLate()
-    return [too_late.look(one) for one in looks][-1]
+    counts = WindowCounts()
+    by_task = [counts.look(one) for one in looks][-1]
+    return diagnose(JobFacts(tasks=[TaskFacts(name=name, windows=windows) for name, windows in by_task.items()], containers=[]))
 
 
 def test_a_partition_whose_records_are_almost_all_too_late_is_named_with_what_to_do() -> None:
