@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from samzapy.api.errors import LogError, TaskError, TimestampRefused, TransactionAborted
+from samzapy.api.errors import LogError, TaskError, TransactionAborted
 from samzapy.container.commits import Commits
 from samzapy.container.failure import named
 from samzapy.container.flushing import Flushing
@@ -23,7 +23,7 @@ from samzapy.container.transaction import Transaction
 from samzapy.model.states import TaskState
 from samzapy.model.transaction_contents import Contents
 from samzapy.plan.on_error_policy import ends_job
-from samzapy.plan.poison_search import Culprit, Decision, GiveUp, PoisonSearch
+from samzapy.plan.poison_search import Culprit, Decision, GiveUp, NoCulprit, PoisonSearch
 
 LOG = logging.getLogger("samzapy.container")
 WINDOW = "window"  # the row of the table of duties
@@ -115,7 +115,7 @@ class RollBack:
         self._flushing.begin(self._schedule.reset())
 
     def _raise_if_final(self, decision: Decision, contents: Contents, error: TransactionAborted, readers: list[str]) -> None:
-        if isinstance(error, TimestampRefused):
+        if isinstance(decision, NoCulprit):
             raise error
         if isinstance(decision, GiveUp):
             at = f" at record {contents.last}" if contents.records == 1 and contents.last is not None else ""

@@ -52,7 +52,12 @@ class GiveUp:
     is_final: bool = False  # the cause lies in what the job writes: a restart would not help
 
 
-Decision = Replay | Culprit | GiveUp
+@dataclass(frozen=True, slots=True)
+class NoCulprit:
+    """The error stands as it is: no record is at fault, and nothing that the job does would help."""
+
+
+Decision = Replay | Culprit | GiveUp | NoCulprit
 
 
 class PoisonSearch:
@@ -96,7 +101,7 @@ class PoisonSearch:
     def aborted(self, contents: Contents, error: TransactionAborted) -> Decision:
         """The transaction that held this was aborted. Where no record is at fault, none is searched for."""
         if isinstance(error, TimestampRefused):
-            return GiveUp("Kafka refuses the time of this host's clock")  # nothing that the job does would help
+            return NoCulprit()  # but this host's clock
         if isinstance(error, RecordRejected) and error.topic and error.topic == self._checkpoint_topic:
             return GiveUp(f"{self._checkpoint_topic} no longer accepts checkpoints", True)
         held, last = contents.records, contents.last

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from samzapy.api.errors import RecordRejected, TimestampRefused, TransactionAborted
 from samzapy.model.dead_letter import Origin
 from samzapy.model.transaction_contents import Contents
-from samzapy.plan.poison_search import MAX_ABORTS, Culprit, GiveUp, PoisonSearch, Replay
+from samzapy.plan.poison_search import MAX_ABORTS, Culprit, GiveUp, NoCulprit, PoisonSearch, Replay
 from samzapy.plan.transaction_size import COMMITS_TO_GROW, GROW_BY, NO_LIMIT, SHRINK_BY
 
 REFUSED = RecordRejected("too large.", "")
@@ -212,7 +212,7 @@ def test_every_refused_record_is_found_and_every_other_is_committed_once_in_orde
 
 def test_where_no_record_is_at_fault_none_is_searched_for() -> None:
     search = PoisonSearch(0, checkpoint_topic="checkpoints")
-    assert not search.aborted(Contents(800, R[0]), TimestampRefused("the clock is wrong.", "")).is_final
+    assert NoCulprit() == search.aborted(Contents(800, R[0]), TimestampRefused("the clock is wrong.", ""))
     assert search.aborted(Contents(1, R[0]), RecordRejected("it is refused.", "", topic="checkpoints")).is_final
     assert not search.is_on
     assert isinstance(search.aborted(Contents(800, R[0]), RecordRejected("it is refused.", "", topic="out")), Replay)
