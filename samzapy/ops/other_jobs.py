@@ -7,9 +7,10 @@ two jobs name are not told here: each has its owner's barrier.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
 from samzapy.api.errors import ConfigurationError, NotAuthorized, StateRefused
 from samzapy.config.schema import Settings
@@ -84,21 +85,22 @@ def owners_of(topics: Iterable[str], own: Job, log: Log, admin: Admin, clock: Cl
     if not wanted:
         return {}
     there = wanted.intersection(admin.names())
+    checkpoints = cache(lambda job: _checkpoints(job, log, admin, clock))
     return {
         topic: Owner(job, kind)
         for topic, jobs in candidates.items()
         for job in reversed(jobs)
-        if job.checkpoint_topic in there and (kind := _kind(topic, job, log, admin, clock))
+        if job.checkpoint_topic in there and (kind := _kind(topic, job, checkpoints))
     }
 
 
-def _kind(topic: str, job: Job, log: Log, admin: Admin, clock: Clock) -> str:
+def _kind(topic: str, job: Job, checkpoints: Callable[[Job], list[Checkpoint]]) -> str:
     """What the topic is in the job, which has a checkpoint topic; "" if it is not the job's."""
     if topic == job.dead_letter_topic:
         return _DEAD_LETTERS
     if topic.endswith(CHANGELOG):
         return _CHANGELOG
-    return _INTERNAL if any(writes(checkpoint, topic) for checkpoint in _checkpoints(job, log, admin, clock)) else ""
+    return _INTERNAL if any(writes(checkpoint, topic) for checkpoint in checkpoints(job)) else ""
 
 
 def _checkpoints(job: Job, log: Log, admin: Admin, clock: Clock) -> list[Checkpoint]:

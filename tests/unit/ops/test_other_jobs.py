@@ -128,6 +128,25 @@ def test_a_job_of_which_nothing_may_be_known_here_stops_nobody() -> None:
         prepare_topics(settings("test-1", program("b")), Secret(h.cluster), h.clock)
 
 
+def test_another_jobs_checkpoints_are_read_once_for_all_topics() -> None:
+    read: list[str] = []
+
+    class Counting(MemoryLog):
+        def restore_consumer(self, name: str) -> MemoryConsumer:
+            read.append(name)
+            return super().restore_consumer(name)
+
+    app = App()
+    stream = app.stream("in", key=str, value=str)
+    stream.repartition("b").to("out")
+    stream.repartition("c").to("out")
+    with Harness(program("d")) as h:
+        h.run()
+        h.stop()
+        prepare_topics(settings("test-1", app), Counting(h.cluster), h.clock)
+    assert 1 == read.count("other-job")
+
+
 @pytest.mark.parametrize("first", [program("1-b"), program("c")])
 def test_an_output_is_not_another_jobs_internal_topic(first: App) -> None:
     with Harness(first) as h, h.log.admin() as admin:
