@@ -53,9 +53,17 @@ class ConfigurationError(SamzapyError):
 
 
 class StateMismatch(ConfigurationError):
-    """The job file does not match the state of earlier runs (serdes, changelog, partitions, guarantee)."""
+    """The job file does not match the state of earlier runs (serdes, changelog, partitions, guarantee).
+
+    Attributes:
+        is_state_whole: topics have grown, and no state is wrong for that.
+    """
 
     code = "SZ110"
+
+    def __init__(self, message: str, remedy: str = "", *, is_state_whole: bool = False) -> None:
+        super().__init__(message, remedy)
+        self.is_state_whole = is_state_whole
 
 
 # -- the user's code -------------------------------------------------------------------------------------------------------------

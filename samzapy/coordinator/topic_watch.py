@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from samzapy.api.errors import NoLeader, SamzapyError, StateMismatch, StateRefused
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
-from samzapy.plan.grown_topics import KEEPS_PARTITIONS, grown_while_running
+from samzapy.plan.grown_topics import grown_while_running
 from samzapy.plan.lost_topics import MADE_AGAIN, lost_while_running
 from samzapy.plan.topics import is_between, other_times, wrong_policy
 from samzapy.ports import Admin, Clock, Log, TopicSpec
@@ -92,7 +92,7 @@ class TopicWatch:
                 with contextlib.suppress(NoLeader):  # the older ends are true of more
                     self._ends, self._ends_ms = self._admin.high_watermarks(self._partitions), now_ms
         except StateMismatch as error:
-            if error.remedy == KEEPS_PARTITIONS:  # an internal topic has grown, behind which no key has state (see `check`): nothing is doubtful
+            if error.is_state_whole:  # behind an internal topic whose keys have state, `check` notices first
                 raise
             raise StateMismatch(f"{error.message} {_doubt(before, before_ms)}", error.remedy) from error
         return found

@@ -34,6 +34,7 @@ def grown_internal(topics: Mapping[str, int], before: int) -> StateMismatch:
         f"{_internal(topics, 'has {} partitions now')}, and had at most {before} when this job's state was created: somebody added partitions. A key's "
         f"state is with one of {before} tasks, and no task may be added. Nothing is lost: state and waiting records are as they were last committed.",
         KEEPS_PARTITIONS,
+        is_state_whole=True,
     )
 
 

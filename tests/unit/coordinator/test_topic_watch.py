@@ -11,6 +11,7 @@ from samzapy.config.document import settings_from_document
 from samzapy.coordinator.topic_watch import TopicWatch
 from samzapy.model.job_model import TaskModel
 from samzapy.ops.topics import grown_tasks, prepare_topics
+from samzapy.plan.grown_topics import too_many_partitions
 from samzapy.plan.topics import INTERNAL
 from samzapy.ports import TopicSpec
 from samzapy.streams import App
@@ -73,6 +74,17 @@ def test_growth_that_a_job_with_state_cannot_take_says_from_when_and_where_on_it
     said = r"2 when .* At 2023-11-14T22:13:20Z it had not grown yet; records from there on \(in\[0\] from 1, in\[1\] from 2\) that were committed before"
     with pytest.raises(StateMismatch, match=said):
         watch.grown(look)
+
+
+def test_growth_by_which_nothing_is_lost_is_told_as_it_is(watch: TopicWatch) -> None:
+    def look() -> Mapping[str, TaskModel]:
+        raise too_many_partitions({"in": 2, "between": 4}, {"between"}, (), 2)
+
+    watch.check()
+    watch.grown(dict)
+    with pytest.raises(StateMismatch) as caught:
+        watch.grown(look)
+    assert caught.value.message.endswith("Nothing is lost: state and waiting records are as they were last committed.")
 
 
 def test_growth_of_only_some_of_a_stateful_jobs_inputs_is_told_in_the_same_way(log: MemoryLog, watch: TopicWatch) -> None:
