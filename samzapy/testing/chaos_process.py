@@ -124,7 +124,7 @@ class JobProcess:
         Raises:
             LauncherError: the run ended, or it is not whole in time.
         """
-        deadline = time.monotonic() + WHOLE_S
+        deadline, status = time.monotonic() + WHOLE_S, None
         while time.monotonic() < deadline:
             code = self._running().poll()
             if code is not None:
@@ -133,7 +133,7 @@ class JobProcess:
             if status is not None and _is_whole(status) and not without & {c["pid"] for c in status["containers"]}:
                 return status
             time.sleep(LOOK_S)
-        raise LauncherError(f"not every task ran again within {WHOLE_S:.0f} s:\n{self.tail()}", "")
+        raise LauncherError(f"not every task ran again within {WHOLE_S:.0f} s{_what_stands(status)}:\n{self.tail()}", "")
 
     def tail(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
@@ -161,3 +161,12 @@ class JobProcess:
 def _is_whole(status: Status) -> bool:
     tasks = status["tasks"]
     return bool(status["state"] == JobState.RUNNING and tasks and all(t["state"] == TaskState.RUNNING for t in tasks))
+
+
+def _what_stands(status: Status | None) -> str:
+    """How a job that is not whole is."""
+    if status is None:
+        return "; it does not answer"
+    containers = ", ".join(f"container {c['number']} (process {c['pid']}) {c['state']}" for c in status["containers"])
+    tasks = ", ".join(f"{t['name']} {t['state']}" for t in status["tasks"] if t["state"] != TaskState.RUNNING)
+    return f"; the job is {status['state']}, {containers}; {tasks or 'all tasks run'}"
