@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from samzapy import failpoints
-from samzapy.api.errors import BatchUnreadable, OffsetOutOfRange, TopicMissing, TransactionAborted
+from samzapy.api.errors import BatchUnreadable, OffsetOutOfRange, SamzapyError, TopicMissing, TransactionAborted
 from samzapy.container.assigned import AssignedTasks
 from samzapy.container.careful import Careful
 from samzapy.container.commit_due import ASKED, EARLY_S, END, START
@@ -280,20 +280,18 @@ class Container:
             TransactionAborted: the final commit was; all is closed, as it was committed before.
         """
         self._joining.stop()
-        aborted: TransactionAborted | None = None
+        aborted: list[SamzapyError] = []
         try:
             failpoints.hit("stop.final_commit.before")
             self._commits.commit(END, is_last=True)
             failpoints.hit("stop.final_commit.after")
         except TransactionAborted as error:
-            aborted = error
+            aborted.append(error)
             self._rollback.after(error)
-        errors = self._tasks.stop_all()
+        errors = [*self._tasks.stop_all(), *aborted]
         self._own.drop()
         if errors:
             raise errors[0]
-        if aborted is not None:
-            raise aborted
 
     def drop_all(self) -> None:
         """Drop everything without deciding anything: what was not committed is gone, as after a crash.
@@ -344,10 +342,6 @@ class Container:
     def is_starting(self) -> bool:
         """Whether tasks that it owns have not been started yet."""
         return self._assigned.are_starting
-
-    def positions(self) -> dict[str, dict[TopicPartition, int]]:
-        """By task: where it stands in each input."""
-        return self._report.positions()
 
     def status(self) -> dict[str, Any]:
         """The heartbeat's report, without lag."""

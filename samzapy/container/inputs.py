@@ -32,6 +32,7 @@ MAX_NAMED = 10
 MANY_RECORDS = 20  # of a poll, by partition: then positions are looked at for less
 BUSY_STILL_S = 30.0  # if the client always had records of other partitions meanwhile
 UNREACHABLE_S = 30.0  # until a broker that did not answer is asked again
+WAITS_FOR_RESUME = "the job is paused: what the task has to read first is read after `samzapy resume JOB.yaml`"
 
 
 class Inputs:
@@ -100,6 +101,7 @@ class Inputs:
         self._consumer.assign({p: at for p, at in start.items() if p not in shared})
         self._paused.difference_update(start)  # neither a new assignment nor a seek is paused
         self._hold()
+        self._say_what_waits()
         failpoints.hit("inputs.assigned")
 
     def drop(self, tasks: Iterable[TaskInstance]) -> None:
@@ -286,6 +288,14 @@ class Inputs:
         """Whether no partition is read at all."""
         self._holds_all = is_on
         self._hold()
+        self._say_what_waits()
+        self._stands.clear()  # while all is held nobody looks at them, and they stand still
+        self._still.clear()
+
+    def _say_what_waits(self) -> None:
+        for task in self.tasks():
+            if task.state == TaskState.BOOTSTRAPPING:
+                task.reason = WAITS_FOR_RESUME if self._holds_all else ""
 
     def _hold(self) -> None:
         """Pause partitions that some task must not read yet, resume the others."""

@@ -320,7 +320,7 @@ class JobCoordinator:
         roster = self.roster
         members = list(roster.members.values())
         roster.unwritable = self._writing.why_not
-        found = job_state(roster.task_states(), members, roster.is_stopping, self._was_running)
+        found = job_state(roster.are_tasks_at_work(), members, roster.is_stopping, self._was_running)
         roster.state = roster.orders.state_of(found, members)
         self._was_running = self._was_running or found == JobState.RUNNING
         roster.is_changing = (

@@ -12,7 +12,6 @@ from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
-from samzapy.model.states import TaskState
 from samzapy.plan.assignment import check_slots
 from samzapy.plan.members import Phase
 from samzapy.ports import Clock, Launcher
@@ -140,7 +139,7 @@ class Changes:
                     LOG.info("container %d leaves %s, which is being decommissioned", number, member.host)
 
     def _is_at_work(self, member: Member) -> bool:
-        return member.is_ready and all(member.report_of(t).get("state") in (TaskState.RUNNING, TaskState.STOPPED) for t in member.tasks)
+        return member.is_ready and all(member.is_at_work(t) for t in member.tasks)
 
     def look_for_growth(self) -> None:
         """Check for deleted topics of the job, for settings of them that lose state, and for partitions added to the inputs."""

@@ -228,6 +228,15 @@ class Member:
     def is_ready(self) -> bool:
         return self.phase is Phase.LIVE and self.state == ContainerState.RUNNING
 
+    def is_at_work(self, task: str) -> bool:
+        """Whether one of its tasks processes records, or has ended. While it is paused, so is one that only waits to read its tables first."""
+        state = self.report_of(task).get("state")
+        return state in (TaskState.RUNNING, TaskState.STOPPED) or (state == TaskState.BOOTSTRAPPING and self.is_paused)
+
+    @property
+    def is_paused(self) -> bool:
+        return self.heard.report.get("paused") is True
+
     def holder(self) -> Holder:
         """The container as an input of `decide_moves`. A release that it reports counts only under its newest record."""
         report = self.heard.report
@@ -240,7 +249,7 @@ class Member:
         return {
             "id": self.number, "state": self.state, "host": self.host, "preferred_host": self.preferred_host, "pid": self.owner.pid,
             "restarts": past.restarts, "tasks": list(self.tasks), "reason": self._reason(), "last_error": past.last_error or None,
-            "memory_bytes": self.heard.memory_bytes, "paused": self.heard.report.get("paused") is True, "ordered": self.heard.report.get("ordered", 0),
+            "memory_bytes": self.heard.memory_bytes, "paused": self.is_paused, "ordered": self.heard.report.get("ordered", 0),
             "now": self.heard.report.get("now"),
             "last_restart": None if past.last_restart is None else past.last_restart.to_json(),
             "affinity": {"hits": self.affinity.hits, "misses": self.affinity.misses, "reason": self.affinity.reason},
@@ -294,11 +303,11 @@ def task_json(
     }
 
 
-def job_state(task_states: Sequence[str], members: Sequence[Member], stopping: bool, was_running: bool) -> str:
+def job_state(are_tasks_at_work: Sequence[bool], members: Sequence[Member], stopping: bool, was_running: bool) -> str:
     """STARTING until every task runs for the first time; then RUNNING while every task runs, DEGRADED while one does not."""
     if stopping:
         return JobState.STOPPING
     at_work = all(m.state in (ContainerState.RUNNING, ContainerState.STOPPED) or m.phase is Phase.PARKED or not m.tasks for m in members)
-    if task_states and at_work and all(s in (TaskState.RUNNING, TaskState.STOPPED) for s in task_states):
+    if are_tasks_at_work and at_work and all(are_tasks_at_work):
         return JobState.RUNNING
     return JobState.DEGRADED if was_running else JobState.STARTING

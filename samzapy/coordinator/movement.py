@@ -13,7 +13,6 @@ from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.model.ownership import Ledger, container_key
 from samzapy.model.process_end import other
-from samzapy.model.states import TaskState
 from samzapy.plan.assignment import plan
 from samzapy.plan.bounded_run import has_job_finished
 from samzapy.plan.members import Phase
@@ -179,7 +178,7 @@ class Movement:
         owners = {t: m for m in roster.members.values() for t in m.tasks} if roster.left else {}
         for task, (number, at) in list(roster.left.items()):
             owner = owners.get(task)
-            if owner is not None and owner.report_of(task).get("state") in (TaskState.RUNNING, TaskState.STOPPED):
+            if owner is not None and owner.is_at_work(task):
                 del roster.left[task]
                 took = {"seconds": round(now - at, 2), "at_ms": self._clock.now_ms()}
                 roster.moved[task] = {"from": number, "to": owner.number, **took}

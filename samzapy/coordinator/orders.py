@@ -50,7 +50,7 @@ class Orders:
 
     def state_of(self, found: str, members: Sequence[Member]) -> str:
         """The job's state: PAUSED once each container that runs has said that it is."""
-        at_rest = all(m.heard.report.get("paused") is True for m in members if m.tasks and m.state == ContainerState.RUNNING)
+        at_rest = all(m.is_paused for m in members if m.tasks and m.state == ContainerState.RUNNING)
         return JobState.PAUSED if found == JobState.RUNNING and self.is_paused and at_rest else found
 
     def why_paused(self) -> str:

@@ -265,6 +265,11 @@ class Roster:
         owners = self._owners()
         return [str(owners[t].report_of(t).get("state", TaskState.WAITING)) if t in owners else TaskState.WAITING for t in self.tasks]
 
+    def are_tasks_at_work(self) -> list[bool]:
+        """Of each task, in order."""
+        owners = self._owners()
+        return [t in owners and owners[t].is_at_work(t) for t in self.tasks]
+
     def _owners(self) -> dict[str, Member]:
         return {t: m for m in self.members.values() for t in m.tasks}
 

@@ -104,13 +104,13 @@ def test_a_pause_within_a_batch_commits_what_was_processed_and_takes_the_rest_la
     assert 7 <= len(done) < 20, "not the rest of the batch"
     assert container.status()["paused"]
     assert sorted(done) == sorted(k for p in range(partitions) for k, _ in bench.read("out", p)), "all that was processed is committed"
-    here = container.positions()
+    here = container._report.positions()
     windows = SEEN.count("window")
 
     bench.feed(("later", 1))
     turns(bench, container, 200)
     assert (done, windows) == (seen(), SEEN.count("window"))
-    assert here == container.positions(), "where it stands"
+    assert here == container._report.positions(), "where it stands"
 
     orders.paused = False
     turns(bench, container, 200)
@@ -133,6 +133,21 @@ def test_a_container_that_starts_while_the_job_is_paused_processes_nothing(tmp_p
     assert ["RUNNING"] == [task["state"] for task in container.status()["tasks"]]
     orders.paused = False
     turns(bench, container)
+    assert ["a", "b"] == seen()
+
+
+def test_a_task_that_has_to_read_a_table_first_says_that_it_waits_for_the_end_of_the_pause(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Counting, inputs={"in": {"bootstrap": True}})
+    bench.feed(("a", 1), ("b", 2))
+    orders = Orders(paused=True)
+    container = started(bench, orders)
+    turns(bench, container, 100)
+    [task] = container.status()["tasks"]
+    assert ("BOOTSTRAPPING", "the job is paused: what the task has to read first is read after `samzapy resume JOB.yaml`") == (task["state"], task["reason"])
+    orders.paused = False
+    turns(bench, container)
+    [task] = container.status()["tasks"]
+    assert ("RUNNING", "") == (task["state"], task["reason"])
     assert ["a", "b"] == seen()
 
 

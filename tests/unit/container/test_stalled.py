@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports import Message
 from samzapy.testing.memory_log import MemoryConsumer, MemoryLog
 from tests.unit.container.bench import Bench
+from tests.unit.container.test_pausing import Orders, started
 
 SILENT = TopicPartition("in", 1)
 
@@ -40,6 +41,17 @@ class LogWithASilentConsumer(MemoryLog):
     def consumer(self, group_id: str, name: str, small: bool = False) -> MemoryConsumer:
         self.made += 1
         return SilentOnOne(self._cluster, group_id) if self.made == 1 else super().consumer(group_id, name)
+
+
+class SilentAlsoAfterAPause(SilentOnOne):
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        super().resume({*partitions} - {SILENT})
+
+
+class LogWithAnotherSilentConsumer(LogWithASilentConsumer):
+    def consumer(self, group_id: str, name: str, small: bool = False) -> MemoryConsumer:
+        self.made += 1
+        return SilentAlsoAfterAPause(self._cluster, group_id)
 
 
 def _step_for(bench: Bench, container: Container, seconds: float) -> None:
@@ -73,6 +85,21 @@ def test_a_partition_on_which_the_consumer_is_silent_is_read_by_a_new_one(tmp_pa
     assert 2 == log.made
     _step_for(bench, container, 200)
     assert (2, ["", ""]) == (log.made, [t["reason"] for t in container.status()["tasks"]])
+
+
+def test_the_time_of_a_pause_does_not_count(tmp_path: Path) -> None:
+    bench, _ = _bench(tmp_path)
+    bench.log = log = LogWithAnotherSilentConsumer(bench.cluster)
+    orders = Orders()
+    container = started(bench, orders)
+    _step_for(bench, container, 50)
+    orders.paused = True
+    _step_for(bench, container, 100)
+    orders.paused = False
+    _step_for(bench, container, 50)
+    assert 1 == log.made
+    _step_for(bench, container, 30)
+    assert 2 == log.made
 
 
 def test_status_says_of_which_task_until_it_moves(tmp_path: Path) -> None:

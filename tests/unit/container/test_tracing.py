@@ -154,7 +154,7 @@ def history(folder: Path, seed: int, ask: Ask) -> dict[str, list[Any]]:
         if chance.random() < 0.1:
             container.commit()
     drained(bench, container)
-    positions = container.positions()
+    positions = container._report.positions()
     kept = {task: sorted(instance.stores["s"].all()) for task, instance in container.tasks.items()}
     container.close()
     topics = ("out", JOB.dead_letter_topic, JOB.changelog_topic("s"))

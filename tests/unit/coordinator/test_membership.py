@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from samzapy.coordinator.membership import Member, Owner, job_state
-from samzapy.model.states import ContainerState, TaskState
+from samzapy.model.states import ContainerState
 from samzapy.plan.members import Phase
 
 BOTH = ("Partition 0", "Partition 1")
@@ -36,6 +36,21 @@ def test_a_release_that_was_reported_under_an_older_record_does_not_count(
     assert believed == member.holder().released
 
 
+@pytest.mark.parametrize(
+    ("state", "paused", "at_work"),
+    [
+        ("RUNNING", False, True), ("STOPPED", False, True), ("RESTORING", True, False), ("BOOTSTRAPPING", False, False),
+        ("BOOTSTRAPPING", True, True),  # what it has to read first waits for the end of the pause: who waits for the task would wait for that
+    ],
+)  # fmt: skip
+def test_a_task_is_at_work_when_nothing_but_a_pause_keeps_it_from_its_records(state: str, paused: bool, at_work: bool) -> None:
+    member = running()
+    member.heard = member.heard.with_report({"paused": paused, "tasks": [{"name": "a", "state": state}]})
+
+    assert at_work == member.is_at_work("a")
+    assert not member.is_at_work("b")
+
+
 def test_a_copy_that_has_a_problem_is_none() -> None:
     member = running()
     copies = [{"task": "a", "lag": 3, "reason": ""}, {"task": "b", "lag": 0, "reason": "its directory is still in use"}]
@@ -64,18 +79,17 @@ def test_who_is_live_and_who_may_take_a_task(phase: Phase, state: str, live: boo
 @pytest.mark.parametrize(
     ("tasks", "members", "stopping", "was_running", "expected"),
     [
-        ([TaskState.RUNNING, TaskState.RUNNING], [running()], False, False, "RUNNING"),
-        ([TaskState.RUNNING, TaskState.STOPPED], [running()], False, False, "RUNNING"),
-        ([TaskState.RUNNING, TaskState.WAITING], [running()], False, False, "STARTING"),
-        ([TaskState.RUNNING, TaskState.WAITING], [running()], False, True, "DEGRADED"),
-        ([TaskState.RUNNING], [running(), running(state=ContainerState.STARTING)], False, True, "DEGRADED"),
-        ([TaskState.RUNNING], [running(), running(Phase.PARKED, "LOST")], False, True, "RUNNING"),  # its tasks run elsewhere
-        ([TaskState.RUNNING], [running(), running(state=ContainerState.STARTING, tasks=())], False, True, "RUNNING"),
+        ([True, True], [running()], False, False, "RUNNING"),
+        ([True, False], [running()], False, False, "STARTING"),
+        ([True, False], [running()], False, True, "DEGRADED"),
+        ([True], [running(), running(state=ContainerState.STARTING)], False, True, "DEGRADED"),
+        ([True], [running(), running(Phase.PARKED, "LOST")], False, True, "RUNNING"),  # its tasks run elsewhere
+        ([True], [running(), running(state=ContainerState.STARTING, tasks=())], False, True, "RUNNING"),
         ([], [running()], False, False, "STARTING"),
-        ([TaskState.RUNNING], [running()], True, True, "STOPPING"),
+        ([True], [running()], True, True, "STOPPING"),
     ],
 )
 def test_the_jobs_state_follows_from_its_tasks_and_containers(
-    tasks: list[str], members: list[Member], stopping: bool, was_running: bool, expected: str
+    tasks: list[bool], members: list[Member], stopping: bool, was_running: bool, expected: str
 ) -> None:
     assert expected == job_state(tasks, members, stopping, was_running)
