@@ -15,7 +15,7 @@ from typing import Any
 
 from samzapy.model.event_time import LARGEST
 from samzapy.streams.combining import combined_windows, counts, partial_windows
-from samzapy.streams.compile_parts import NAMES, PARTS, Scope, decoding, functions_of, parts_needed, result_lines
+from samzapy.streams.compile_parts import NAMES, PARTS, Scope, decoding, functions_of, other_kind_lines, parts_needed, result_lines
 from samzapy.streams.compile_through import PLAIN_KEYS, near_sums_line, reader_lines, reader_names, writer_lines, writer_names
 from samzapy.streams.compile_windows import (
     MOVES,
@@ -170,8 +170,7 @@ class _Writer:
         if "v" in needs or by_value:
             self._lines(*decoding(f"v{n}", "value", "" if source.value is None else source.value.serde, n))
             if source.value is not None and source.value.is_checked:
-                is_other = "is not" if len(source.value.accepted) == 1 else "not in"
-                self._line(f"if type(v{n}) {is_other} {self._bind(f'kinds{n}')} and v{n} is not None: {self._bind('wrong_kind')}({n}, v{n})")
+                self._line(f"if type(v{n}) {source.value.is_other[0]} {self._bind(f'kinds{n}')} and v{n} is not None: {self._bind('wrong_kind')}({n}, v{n})")
         if by_value and isinstance(source, Source) and source.time is not None:
             self._functions[f"time{n}"] = source, source.time
             self._line(f"t = time{n}(v{n})")
@@ -191,6 +190,7 @@ class _Writer:
         in_place = window is not None and counts(window) and self._near is not None and node.key.serde in PLAIN_KEYS
         if self._near is not None and in_place:
             self._near.append(near_sums_line(node))
+        self._lines(*(([], []) if in_place else other_kind_lines(node, value)))
         lines = writer_lines(node, value, called, "h" in self._needs[self._takers[node][0]], window is not None, in_place, window in self._with_time)
         self._lines(lines, writer_names(node, window is not None, in_place))
 
@@ -270,6 +270,7 @@ class _Writer:
             added = self._call(node, f"a, {value}")
             self._line(f"a = {added}" if node.zero is not None else f"a = {value} if a is None else {added}")
             self._line(f"if a is None: {self._bind('no_value')}({n})")
+        self._lines(*other_kind_lines(node, "a"))
         self._line(f"put{n}(k, a)")
         if self._takers[node]:
             self._lines(*result_lines(n, None if node.result is None else self._call(node, f"zero{n}(), {value}")))
@@ -308,6 +309,7 @@ class _Writer:
         partition = f", partition={self._call(node, value)}" if node.partition is not None else ""
         if node.inputs[0].value == PANE:
             value = f"{self._bind(f'json{n}')}({value})"
+        self._lines(*other_kind_lines(node, value))
         self._line(f"send({self._bind(f'topic{n}')}, {value}, k{partition}{time}, headers=h)")
 
     # -- lines -------------------------------------------------------------------------------------------------------------------------

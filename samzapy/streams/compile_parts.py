@@ -21,10 +21,13 @@ from samzapy.streams.graph import (
     Repartition,
     Rolling,
     Sink,
+    Source,
     To,
     Way,
 )
+from samzapy.streams.kinds import Kind
 from samzapy.streams.walk import takers
+from samzapy.streams.window_shapes import PANE
 from samzapy.streams.windowed import Late, WindowAggregate
 
 NAMES = {"key": "k", "time": "t", "headers": "h"}
@@ -84,6 +87,28 @@ def _own_parts(node: Node, has_takers: bool) -> Parts:
     if isinstance(node, Lookup):
         found |= {*("v" if has_takers else ""), *("k" if node.on is None else "")}
     return frozenset(found)
+
+
+def other_kind_lines(node: Node, value: str) -> tuple[list[str], list[str]]:
+    """What refuses a value that is written as JSON and is of another kind than was said, and the names that it needs; nothing where no function can have
+    given such a value."""
+    kind = written_kind(node)
+    if kind is None or not kind.is_checked_when_written or (not isinstance(node, Rolling) and all(_is_as_read(each) for each in node.inputs)):
+        return [], []
+    n = node.number
+    return [f"if type({value}) {kind.is_other[0]} kinds{n}: other_json{n}({value})"], [f"kinds{n}", f"other_json{n}"]
+
+
+def written_kind(node: Node) -> Kind | None:
+    """The kind of what an operator writes to a topic or a store; None: it writes nothing, or what cannot be of another kind, or it is not said."""
+    if isinstance(node, Rolling):
+        return None if node.how == "aggregate" else node.store_value
+    return node.value if isinstance(node, To | Repartition) and node.inputs[0].value != PANE else None
+
+
+def _is_as_read(node: Node) -> bool:
+    """Whether an operator gives on values as they were read: those are of their kind."""
+    return isinstance(node, Source | Reader) or (isinstance(node, PASSES) and all(_is_as_read(each) for each in node.inputs))
 
 
 def result_lines(n: int, of_this_value: str | None) -> tuple[list[str], list[str]]:

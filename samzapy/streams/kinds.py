@@ -18,13 +18,14 @@ from samzapy.config.fields import CLASS, SERDES
 from samzapy.config.key_class import key_fields, why_no_key
 from samzapy.config.model_names import other_names
 from samzapy.config.registered import is_registered
-from samzapy.serde.basic import shown
+from samzapy.serde.basic import JsonSerde, shown
 from samzapy.serde.model_fit import changed_in
 from samzapy.serde.old_records import of_old
 from samzapy.serde.record import upgraded, why_not
 from samzapy.streams.places import refused
 
 JSON, RECORD = "json", "record:"
+FIRST_BYTES: dict[type | None, bytes] = {dict: b"{", list: b"[", float: b"-0123456789", bool: b"tf"}  # of the JSON of these
 PLAIN: dict[type, str] = {str: "string", int: "integer", bytes: "bytes", dict: JSON, list: JSON, float: JSON, bool: JSON}
 NONE = type(None)
 
@@ -50,9 +51,14 @@ class Kind:
         return self.serde == JSON and self.cls is not None
 
     @property
-    def accepted(self) -> tuple[type, ...]:
-        """What a value that was read may be, if `is_checked`."""
-        return (float, int) if self.cls is float else (self.cls,) if self.cls is not None else ()
+    def is_other(self) -> tuple[str, Any]:
+        """How generated code sees that a type is not what a value may be, if `is_checked`: the comparison, and with what."""
+        return ("not in", (float, int)) if self.cls is float else ("is not", self.cls)
+
+    @property
+    def is_checked_when_written(self) -> bool:
+        """Whether the serde would write any value, also one that is not of this kind."""
+        return self.is_checked and self.cls in FIRST_BYTES
 
     @property
     def is_record(self) -> bool:
@@ -87,6 +93,16 @@ def _is_frozen(cls: type) -> bool:
 
 
 BYTES, INTEGER, DICT = Kind("bytes", bytes), Kind("integer", int), Kind(JSON, dict)
+
+
+def refuse_other_json(kind: Kind, value: Any) -> None:
+    """Refuse to write a value as JSON that would be read as another kind than is said. None is a deletion.
+
+    Raises:
+        SerdeError: it is one, or JSON cannot hold it.
+    """
+    if value is not None and JsonSerde.encode(value)[:1] not in FIRST_BYTES[kind.cls]:
+        raise SerdeError(f"the value is {shown(value)} ({type(value).__name__}), not {kind}.", "Fix the function that gives it, or say what it gives: value=….")
 
 
 def kind_of(given: Any, what: str) -> Kind:

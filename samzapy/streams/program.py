@@ -6,6 +6,7 @@ import linecache
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NoReturn, cast
 
@@ -22,10 +23,12 @@ from samzapy.serde.record_keys import as_key
 from samzapy.streams.combiners import called, combiners_of
 from samzapy.streams.combining import PARTIAL_HEADER, Combiner, SendBytes, WaitingSums, combined_windows, not_for, without_partial
 from samzapy.streams.compile import compiled
+from samzapy.streams.compile_parts import written_kind
 from samzapy.streams.compile_through import early, early_time
 from samzapy.streams.compiled import FILE, Compiled
 from samzapy.streams.graph import FlatMap, Graph, Node, Reader, Repartition, Rolling, Sink, Source, To, Way
 from samzapy.streams.internal import topics_of
+from samzapy.streams.kinds import refuse_other_json
 from samzapy.streams.operators.window_firing import LATE
 from samzapy.streams.partition_choice import partition_names
 from samzapy.streams.places import OURS
@@ -142,7 +145,7 @@ class Program:
         if hasattr(node, "topic") and not isinstance(node, To) and node.value is not None:
             for part, of in (("key", serde(node.key.serde)), ("value", serde(node.value.serde))):
                 self._bound |= {f"{part}{n}": of.decode, f"quick_{part}{n}": getattr(of, "quick_decode", of.decode)}
-            self._bound[f"kinds{n}"] = kinds[0] if len(kinds := node.value.accepted) == 1 else kinds
+            self._bound[f"kinds{n}"] = node.value.is_other[1]
         elif isinstance(node, To):
             self._bound[f"topic{n}"] = topics.get(node.topic, node.topic)
             if node.inputs[0].value == PANE:
@@ -154,6 +157,8 @@ class Program:
             self._bound |= {f"key{n}": serde(node.key.serde).decode, f"value{n}": serde(node.writer.value.serde).decode}
         elif isinstance(node, Rolling):
             self._bound |= {f"zero{n}": node.zero, f"result{n}": node.result}
+        if (kind := written_kind(node)) is not None:
+            self._bound |= {f"kinds{n}": kind.is_other[1], f"other_json{n}": partial(refuse_other_json, kind)}
 
     # -- what the code calls -----------------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import pytest
 from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable, StateRefused
 from samzapy.container.collector import Collector
+from samzapy.container.commit_due import RECORD
 from samzapy.container.committer import Committer
 from samzapy.container.marked_lane import MarkedLane
 from samzapy.container.marks import Marks
@@ -90,7 +91,7 @@ def test_time_behind_a_window_waits_until_it_has_fired(monkeypatch: pytest.Monke
 
     def fired(tasks: Tasks) -> None:
         fire(tasks)
-        tasks._commits.commit()
+        tasks._commits.commit(RECORD)
 
     monkeypatch.setattr(stage, "UNIT", 1)
     monkeypatch.setattr(Tasks, "_fire", fired)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -199,3 +201,53 @@ def test_a_record_after_the_harnesss_clock_is_refused_with_both_times_and_what_s
     said = r"a record of 2030-03-17 17:46 UTC .*here it is 2023-11-14 22:13 UTC; `now=` of a Harness"
     with Harness(app) as harness, pytest.raises(SamzapyError, match=said):
         harness.send("s", 1, key="a", timestamp=1_900_000_000_000)
+
+
+WRONG = [("abc", (float, bool, dict, list)), ({"a": 1}, (float, bool, list)), ([1], (float, bool, dict)), (5, (bool, dict, list)), (True, (float, dict, list)),
+         (1.5, (bool, dict, list))]  # fmt: skip
+
+
+@pytest.mark.parametrize("says", ["value=", "its annotation"])
+@pytest.mark.parametrize(("value", "kind"), [(value, kind) for value, kinds in WRONG for kind in kinds])
+def test_a_value_of_another_kind_than_is_said_is_not_written(value: Any, kind: Any, says: str) -> None:
+    def given(text: str) -> Any:
+        return value
+
+    if says == "its annotation":
+        given.__annotations__["return"] = kind
+    app = App()
+    seen: list[Any] = []
+    values = app.stream("s", key=str, value=str).map(given, **({"value": kind} if says == "value=" else {}))
+    values.to("out")
+    values.repartition("again").peek(seen.append).to("after")
+    values.reduce("newest", lambda one, other: other)
+    with Harness(app, on_error={"then": "dead_letter"}) as harness:
+        harness.send("s", "x", key="a")
+        harness.run()
+        assert ([], [], [], {}) == (harness.output("out"), harness.output("after"), seen, harness.store("newest"))
+        [letter] = harness.dead_letters()
+    assert re.search(rf"to out \(.*\): the value is .* \({type(value).__name__}\), not {kind.__name__}\.", letter.error)
+
+
+def test_what_a_fold_gives_is_looked_at_before_it_is_kept() -> None:
+    app = App()
+    app.stream("s", key=str, value=int).fold("sums", float, lambda total, value: "n/a" if value < 0 else total + value, value=float)
+    with Harness(app, on_error={"then": "dead_letter"}) as harness:
+        for value in (2, -1, 3):
+            harness.send("s", value, key="a")
+        harness.run()
+        assert {"a": 5.0} == harness.store("sums")
+        assert [1] == [letter.offset for letter in harness.dead_letters()]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "read"),
+    [(float, 5, 5), (dict, Counter(a=1), {"a": 1}), (list, (1, 2), [1, 2]), (dict, None, None)],
+)
+def test_a_value_that_is_read_as_its_kind_is_written(kind: Any, value: Any, read: Any) -> None:
+    app = App()
+    app.stream("s", key=str, value=str).map(lambda text: value, value=kind).to("out")
+    with Harness(app) as harness:
+        harness.send("s", "x", key="a")
+        harness.run()
+        assert [("a", read)] == harness.output("out")
