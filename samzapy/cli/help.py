@@ -35,7 +35,8 @@ class Command(TyperCommand):
                     formatter.write_dl(records)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        examples = EXAMPLES.get(ctx.command_path.partition(" ")[2], ())
+        program = ctx.find_root().command_path  # which may have several words: python -m samzapy
+        examples = EXAMPLES.get(ctx.command_path.removeprefix(program).strip(), ())
         if examples:
             with formatter.section("Examples"):
                 for example in examples:

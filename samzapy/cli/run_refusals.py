@@ -5,7 +5,7 @@ from __future__ import annotations
 from samzapy.api.errors import SamzapyError, StateMismatch
 from samzapy.cli.job import Job
 from samzapy.config.load import LoadedJob
-from samzapy.ops.inspection import JobInKafka, job_in_kafka, other_program
+from samzapy.ops.inspection import JobInKafka, job_in_kafka, other_program, removed_unread
 from samzapy.ops.topics import growing, what_run_refuses
 from samzapy.ports import Clock, Log
 from samzapy.wiring.job_topics import JobTopics
@@ -14,11 +14,14 @@ from samzapy.wiring.tasks import tasks_of
 
 
 def what_a_run_refuses(job: Job) -> SamzapyError | None:
-    """Because of topics, of what earlier runs left in them, or of a program that has changed; the first of them. Changes nothing."""
+    """Because of topics, of what earlier runs left in them, of a program that has changed, or of records that were removed unread; the first of them.
+    Changes nothing."""
     refused = what_run_refuses(job.settings, job.log, job.ledger(), job.clock)
     if refused is not None:
         return refused
-    return _other_program(job.loaded, job_in_kafka(job.settings, job.log), job.log, job.clock)
+    facts = job_in_kafka(job.settings, job.log)
+    refused = _other_program(job.loaded, facts, job.log, job.clock)
+    return removed_unread(job.settings, facts, job.ledger(), job.log, job.clock) if refused is None else refused
 
 
 def refuse_before_topics(loaded: LoadedJob, log: Log, clock: Clock) -> None:

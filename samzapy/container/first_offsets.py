@@ -68,13 +68,8 @@ def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, m
         OffsetOutOfRange: the topic was replaced or does not reach to the offset, and the policy is `fail`. StateRefused: the same of an internal topic;
         or the topic of a table, which has entries of the old one, was replaced.
     """
-    if mark.topic_id != spec.topic_id:
-        what = "the topic was deleted and created again after the checkpoint"
-    elif not bounds.start <= mark.next_offset:
-        what = f"the checkpoint's next offset {mark.next_offset} is before the topic's start {bounds.start}: records were removed unread"
-    elif mark.next_offset > bounds.end:
-        what = f"the checkpoint's next offset {mark.next_offset} is after the topic's end {bounds.end}"
-    else:
+    what = "the topic was deleted and created again after the checkpoint" if mark.topic_id != spec.topic_id else why_out_of_range(mark, bounds)
+    if not what:
         return mark.next_offset
     if spec.between is not None:
         raise StateRefused(
@@ -84,14 +79,26 @@ def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, m
     if spec.table in spec.fills and mark.topic_id != spec.topic_id:
         return _of_table(bounds, spec, partition, what, is_empty)
     if not may_go_on(spec):
-        raise OffsetOutOfRange(
-            f"input {partition}: {what}.",
-            f"Set `on_out_of_range: earliest` or `latest` for {spec.topic} to skip the missing records, "
-            "or choose an offset: `samzapy checkpoint set JOB.yaml --to-earliest` (or `--to-datetime`, `--to-offset`).",
-        )
+        raise out_of_range(partition, what)
     offset = bounds.start if spec.on_out_of_range == "earliest" else bounds.end
     LOG.warning("input %s: %s; continuing at %d (on_out_of_range: %s)", partition, what, offset, spec.on_out_of_range)
     return offset
+
+
+def why_out_of_range(mark: InputMark, bounds: Bounds) -> str:
+    """Why a topic does not have the checkpoint's next offset; "": it has."""
+    if mark.next_offset < bounds.start:
+        return f"the checkpoint's next offset {mark.next_offset} is before the topic's start {bounds.start}: records were removed unread"
+    return f"the checkpoint's next offset {mark.next_offset} is after the topic's end {bounds.end}" if mark.next_offset > bounds.end else ""
+
+
+def out_of_range(partition: TopicPartition, what: str) -> OffsetOutOfRange:
+    """What is told where the policy is `fail`."""
+    return OffsetOutOfRange(
+        f"input {partition}: {what}.",
+        f"Set `on_out_of_range: earliest` or `latest` for {partition.topic} to skip the missing records, "
+        "or choose an offset: `samzapy checkpoint set JOB.yaml --to-earliest` (or `--to-datetime`, `--to-offset`).",
+    )
 
 
 def may_go_on(spec: InputSpec | None) -> bool:

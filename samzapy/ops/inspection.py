@@ -11,12 +11,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused
+from samzapy.api.errors import ConfigurationError, OffsetOutOfRange, StateMismatch, StateRefused
 from samzapy.config.schema import Settings
+from samzapy.container.first_offsets import FAIL, known_marks, out_of_range, why_out_of_range
 from samzapy.model.barrier import BARRIER_KEY, barrier_from_bytes
-from samzapy.model.checkpoint import Checkpoint
+from samzapy.model.checkpoint import Checkpoint, InputMark
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition
+from samzapy.model.ownership import Ledger
+from samzapy.plan.checkpoint_orders import pending
 from samzapy.plan.local_store import ChangelogFacts, not_whole
 from samzapy.plan.start_refusals import Refuse, replaced
 from samzapy.plan.state_compatibility import refusal
@@ -204,6 +207,27 @@ def other_program(
                 return StateMismatch(f"{checkpoint.task}: {refused.reason}", refused.remedy)
     except StateRefused:  # one that cannot be read is told by what reads the changelogs
         return None
+    return None
+
+
+def removed_unread(settings: Settings, facts: JobInKafka, ledger: Ledger, log: Log, clock: Clock) -> OffsetOutOfRange | None:
+    """Why a task of a run would refuse to begin where its checkpoint, or an order of `checkpoint set`, says: an input has no such offset any more, and
+    its `on_out_of_range` is `fail`. None: none would."""
+    strict = {i.topic for i in settings.inputs if i.on_out_of_range == FAIL}
+    try:
+        checkpoints = read_checkpoints(settings, facts.topics, log, clock).values()
+    except StateRefused:  # told elsewhere
+        return None
+    marks: dict[TopicPartition, InputMark] = {}
+    for checkpoint in checkpoints:
+        task = facts.tasks.get(checkpoint.task)
+        known = known_marks(checkpoint, pending(ledger.startpoints.get(checkpoint.task), checkpoint))
+        marks |= {p: known[str(p)] for p in (task.inputs if task is not None else ()) if p.topic in strict and str(p) in known}
+    with log.restore_consumer("inputs") as consumer:
+        bounds = consumer.bounds_of(marks)
+    for partition, mark in marks.items():
+        if mark.topic_id == facts.topics[partition.topic].topic_id and (what := why_out_of_range(mark, bounds[partition])):
+            return out_of_range(partition, what)
     return None
 
 

@@ -10,11 +10,12 @@ import msgspec
 import pytest
 
 from samzapy import StreamTask
-from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused, TopicMissing
+from samzapy.api.errors import ConfigurationError, OffsetOutOfRange, StateMismatch, StateRefused, TopicMissing
 from samzapy.config.document import settings_from_document
 from samzapy.model.names import Job
-from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun, Ledger
-from samzapy.ops.inspection import job_in_kafka, other_program
+from samzapy.model.offsets import TopicPartition
+from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun, Ledger, Startpoint
+from samzapy.ops.inspection import job_in_kafka, other_program, removed_unread
 from samzapy.ops.topics import create_topics, prepare_topics, what_run_refuses
 from samzapy.ports import TopicSpec
 from samzapy.streams import App
@@ -157,3 +158,37 @@ def test_a_class_of_keys_that_has_changed_is_told_before_a_run_is_launched(monke
         refused = other_program(settings, Serdes(settings, []), {}, job_in_kafka(settings, h.log), h.log, h.clock)
     assert refused is not None
     assert "store 'counts' key fields were 'a str, b str'" in refused.message
+
+
+@pytest.mark.parametrize("policy", ["fail", "earliest"])
+def test_records_that_were_removed_unread_are_told_before_a_run_is_launched(policy: str) -> None:
+    inputs = [{"topic": "in", "value": "integer", "on_out_of_range": policy}]
+    document = {"job": "test", "task": f"{__name__}:Keeping", "kafka": {"bootstrap.servers": "x:1"}, "inputs": inputs}
+    settings, place = settings_from_document(document, {}), TopicPartition("in", 0)
+    with Harness(Keeping, inputs=inputs) as h:
+
+        def refused(ledger: Ledger = Ledger()) -> OffsetOutOfRange | None:  # noqa: B008  a value
+            return removed_unread(settings, job_in_kafka(settings, h.log), ledger, h.log, h.clock)
+
+        assert refused() is None, "there is no checkpoint yet"
+        h.send("in", 1)
+        h.run()
+        assert refused() is None
+        h.stop()
+        h.send("in", 2)
+        h.send("in", 3)
+        h.log._cluster.delete_records(place, 1)
+        assert refused() is None, "no record that was not read"
+        h.log._cluster.delete_records(place, 2)
+        found = refused()
+        if policy == "fail":
+            assert found is not None
+            assert "input in[0]: the checkpoint's next offset 1 is before the topic's start 2: records were removed unread" in found.message
+            assert "samzapy checkpoint set JOB.yaml" in found.remedy
+            topic_id = job_in_kafka(settings, h.log).topics["in"].topic_id
+            ordered = Ledger(startpoints={"Partition 0": Startpoint("o", {"in[0]": 2}, {"in[0]": topic_id})})
+            assert refused(ordered) is None
+            with pytest.raises(OffsetOutOfRange, match="is before the topic's start 2"):
+                h.run()
+        else:
+            assert found is None
