@@ -12,6 +12,7 @@ from samzapy.serde.basic import shown
 from samzapy.serde.record_keys import as_key
 from samzapy.streams.combining import partial_windows, records_of
 from samzapy.streams.graph import Graph, Node, Reader
+from samzapy.streams.kinds import refuse_other_json
 from samzapy.streams.operators.held import ROOM, Sums, is_dict_of_plain, is_never_plain, is_plain, is_plain_int
 from samzapy.streams.operators.partials import SlicesOfSums
 from samzapy.streams.operators.window_firing import Slices
@@ -284,6 +285,20 @@ def sums_of(node: WindowAggregate, serde: Callable[[str], Serde]) -> Sums:
 
 
 def _adding(node: WindowAggregate) -> Callable[[Any, Any, int], Any]:
+    adding, kind = _unchecked_adding(node), node.kept
+    if node.how not in ("reduce", "fold") or not kind.is_checked_when_written:
+        return adding
+
+    def checked(sum_: Any, value: Any, time: int) -> Any:
+        found = adding(sum_, value, time)
+        if type(found) is not kind.cls:
+            refuse_other_json(kind, found)
+        return found
+
+    return checked
+
+
+def _unchecked_adding(node: WindowAggregate) -> Callable[[Any, Any, int], Any]:
     if node.add is None:
         return lambda sum_, value, time: 1 if sum_ is None else sum_ + 1
     add, zero = node.add.call, node.zero

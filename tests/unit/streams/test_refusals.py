@@ -13,7 +13,7 @@ import pydantic
 import pytest
 
 from samzapy.api.errors import ConfigurationError, SamzapyError
-from samzapy.streams import Aggregate, App, Pane, agg
+from samzapy.streams import Aggregate, App, Pane, agg, tumbling
 from samzapy.streams.expand import check_names, sections
 from samzapy.testing import Harness
 
@@ -237,6 +237,18 @@ def test_what_a_fold_gives_is_looked_at_before_it_is_kept() -> None:
             harness.send("s", value, key="a")
         harness.run()
         assert {"a": 5.0} == harness.store("sums")
+        assert [1] == [letter.offset for letter in harness.dead_letters()]
+
+
+def test_what_a_windows_fold_gives_is_looked_at_too() -> None:
+    app = App()
+    stream = app.stream("s", key=str, value=int, watermark_delay="0s")
+    stream.window(tumbling("1s")).fold("sums", float, lambda total, value: "n/a" if value < 0 else total + value, value=float).to("out")
+    with Harness(app, on_error={"then": "dead_letter"}) as harness:
+        for value in (2, -1, 3):
+            harness.send("s", value, key="a", timestamp=1_700_000_000_000)
+        harness.end()
+        assert [5.0] == [pane["value"] for _, pane in harness.output("out")]
         assert [1] == [letter.offset for letter in harness.dead_letters()]
 
 
