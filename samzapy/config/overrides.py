@@ -15,6 +15,7 @@ from samzapy.config.secrets import is_secret
 from samzapy.config.tree import Entry, Items, Leaf, Node, Place, Route, Source, Table, hide_secrets
 
 NAME = "--set"
+FREE = ("params", "kafka", "spark")  # sections that hold what others read; there an empty value is null
 Step = tuple[str, int]  # a part of the path, and its zero-based column
 
 
@@ -37,6 +38,10 @@ def apply_set(root: Node, number: int, text: str, folder: Path, problems: list[P
     empty = next((column for part, column in steps if not part), None)
     if empty is not None:
         problems.append(source.place(0, empty).problem((), f"an empty part in {key!r}", "Parts are separated by single dots."))
+        return root
+    if not value.strip() and path[0] not in FREE:  # an unset variable of a shell: `id=` would mean the job with the default id
+        said = "Give it a value; an empty text is '\"\"', and null leaves the key at its default."
+        problems.append(source.place(0, len(key) + 1).problem(path, "the value is empty", said))
         return root
     try:
         node = _value(source, number, len(key) + 1, value, is_secret(path), problems)

@@ -155,6 +155,8 @@ def test_set_takes_yaml_scalars_and_items_by_index(folder: Path) -> None:
         ("inputs.5.start=latest", "--set:1:8: error: inputs.5: expected an index"),
         ("job.x.y=1", "--set:1:1: error: job.x.y: 'job.x.y' is a key of Samza"),
         ("window.x=1", "--set:1:8: error: window.x"),
+        ("id=", "--set:1:4: error: id: the value is empty"),
+        ("containers.count= ", "--set:1:18: error: containers.count: the value is empty"),
         ("a..b=1", "--set:1:3: error: an empty part"),
         ("params.a=[1", "--set:1:12: error: this is not YAML"),
         ("task.commit.ms=5", "In samzapy it is `commit.interval`"),
