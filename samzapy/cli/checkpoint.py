@@ -17,7 +17,7 @@ from samzapy.cli.tables import print_table
 from samzapy.cli.this_process import this_process
 from samzapy.coordinator.checkpoint_set import CheckpointSet, CheckpointSetOptions, Plan
 from samzapy.ops.inspection import job_in_kafka, read_checkpoints
-from samzapy.ops.letters_again import begin_of_steps, newest_letters, warnings
+from samzapy.ops.letters_again import begin_of_steps, go_back, newest_letters, sent_again, warnings
 from samzapy.ops.topics import changelogs, prepare_topics
 from samzapy.plan.checkpoint_orders import EARLIEST, LATEST, Choice, Target, pending
 from samzapy.wiring.coordinator import coordinator_settings
@@ -106,7 +106,8 @@ def checkpoint_set(
         plan = _execute(job, options) if execute else _checkpoint_set(job).preview(options, job.ledger())
         _print(plan, as_json)
         _say_what_stays(plan)
-        for warning in warnings(newest_letters(job.settings, job.log, job.clock), begin_of_steps(plan.steps)):
+        letters = newest_letters(job.settings, job.log, job.clock)
+        for warning in warnings(letters, begin_of_steps(plan.steps), sent_again(job.settings, go_back(plan.steps))):
             say(warning)
         if reset_state and (internal := JobTopics.of(job.settings).internal):
             say(f"records that wait in {', '.join(internal)} are skipped: the stages that write there send them again, from the inputs that are read again")

@@ -5,7 +5,7 @@ One that waits counts twice if it is sent back after that. One that was sent bac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from samzapy.config.schema import Settings
 from samzapy.model.checkpoint import Checkpoint
@@ -115,10 +115,21 @@ def read_again(letters: Iterable[Entry], begin: Begin) -> list[Entry]:
     return [e for e in letters if (at := begin(e.letter)) is not None and at <= e.letter.origin.offset]
 
 
-def warnings(letters: Sequence[Entry], begin: Begin) -> list[str]:
-    """What to know, and to do, before the job reads again from there on."""
+def sent_again(settings: Settings, do_inputs_go_back: bool) -> Collection[str]:
+    """The internal topics whose records are sent there again, with those of the waiting dead letters. Their copies are not: these are removed, or skipped."""
+    return JobTopics.of(settings).internal if do_inputs_go_back else ()
+
+
+def go_back(steps: Iterable[Step]) -> bool:
+    """Whether one of these steps has a task read records again."""
+    return any(s.chosen and s.after is not None and (s.before is None or s.after < s.before) for s in steps)
+
+
+def warnings(letters: Sequence[Entry], begin: Begin, sent_there_again: Collection[str] = ()) -> list[str]:
+    """What to know, and to do, before the job reads again from there on. `sent_there_again`: as `sent_again` says."""
     waiting, sent = [e for e in letters if e.is_waiting], [e for e in letters if e.replayed_ms is not None]
-    again, copied = read_again(waiting, begin), read_again(sent, begin)
+    read, copied = read_again(waiting, begin), read_again(sent, begin)
+    again = [e for e in waiting if e in read or e.letter.origin.topic in sent_there_again]
     return [*([told(again, waiting)] if again else []), *([told_copied(copied, begin)] if copied else [])]
 
 

@@ -11,9 +11,12 @@ from samzapy.config.document import settings_from_document
 from samzapy.model.dead_letter import DeadLetter, Origin
 from samzapy.model.marks import MARKS_KEY
 from samzapy.model.names import Job
+from samzapy.model.offsets import TopicPartition
 from samzapy.ops.dead_letters import DeadLetters
 from samzapy.ops.letter_choice import opened
+from samzapy.ops.letters_again import begin_of_steps, go_back, newest_letters, sent_again, warnings
 from samzapy.ops.shown import serdes_by_topic
+from samzapy.plan.checkpoint_orders import Step
 from samzapy.streams import App, tumbling
 from samzapy.streams.expand import sections
 from samzapy.testing import Harness
@@ -110,3 +113,17 @@ def test_a_forged_mark_is_refused() -> None:
 
 def test_they_are_shown_by_the_serdes_of_the_program() -> None:
     assert ("string", "string") == serdes_by_topic(SETTINGS)[TOPIC]
+
+
+@pytest.mark.parametrize(("before", "after", "is_told"), [(1, 0, True), (None, 0, True), (1, 1, False), (1, None, False)])
+def test_those_of_a_following_stage_are_told_where_the_inputs_are_read_again(before: int | None, after: int | None, is_told: bool) -> None:
+    """The records are sent to the internal topic again: a letter that is sent back as well counts twice."""
+    bad.update({"x", "y"})
+    with Harness(APP, tasks=3, on_error={"then": "dead_letter"}) as h:
+        h.send("lines", "a x b y x", key="k", partition=1, timestamp=T0)
+        h.run()
+        letters = newest_letters(SETTINGS, h.log, h.clock)
+    steps = [Step("Partition 1", TopicPartition("lines", 1), before, after, chosen=True)]
+    found = warnings(letters, begin_of_steps(steps), sent_again(SETTINGS, go_back(steps)))
+    assert is_told == any("3 dead letters wait, of records that are read again" in line and "samzapy dlq discard JOB.yaml --all --execute" in line for line in found)
+    assert is_told == bool(found)
