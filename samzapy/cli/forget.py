@@ -11,8 +11,8 @@ from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.job import Job
 from samzapy.cli.this_process import this_process
 from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME
+from samzapy.config.schema import Settings
 from samzapy.coordinator.forgetting import Forgetting, Forgotten
-from samzapy.ops.topics import changelogs
 from samzapy.streams.graph import TableSource
 from samzapy.wiring.coordinator import coordinator_settings
 from samzapy.wiring.job_topics import JobTopics
@@ -50,7 +50,7 @@ def drop(
     with job:
         forgetting = _forgetting(job)
         refuse_unremovable(job.local_state(), job.settings.state.dir)
-        found = forgetting.store(store, changelogs(job.settings), execute)
+        found = forgetting.store(store, _other_changelogs(job.settings, store), execute)
         if not found.before and not found.left_over:
             raise ConfigurationError(f"no checkpoint of this job names a store {store!r}.", "`samzapy checkpoint show JOB.yaml` lists the stores.")
         _say_tasks(found, f"store {store}", execute)
@@ -109,6 +109,11 @@ def _is_table(job: Job, store: str) -> bool:
     if job.settings.app is None:
         return False
     return any(isinstance(node, TableSource) and node.name == store for node in graph_of(job.settings, job.loaded.folders)[0])
+
+
+def _other_changelogs(settings: Settings, store: str) -> list[str]:
+    """Those of the job's other stores. That of this one, which is a table of the program then, may be left over from a drop that did not finish."""
+    return [topic for name, topic in JobTopics.of(settings).changelogs.items() if name != store]
 
 
 def _forgetting(job: Job) -> Forgetting:

@@ -147,7 +147,8 @@ def orphaned(task: str, checkpoints: str, has_checkpoint: bool, store: str, chan
     return Refuse(
         f"{task}: store {store!r} is new to the checkpoint, but {changelog} holds {records} records: they are of another job's "
         "store, or of one that was dropped by a command that did not finish.",
-        f"To start store {store!r} empty, remove it from `stores:`, run `samzapy state drop JOB.yaml {store} --execute`, and put it back; "
+        f"To start store {store!r} empty, take it out of the job file, or its operator out of the program (an `app.table` may stay), "
+        f"run `samzapy state drop JOB.yaml {store} --execute`, and put it back; "
         "or give it another `changelog`.",
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.cli.forget import drop, forget
+from samzapy.cli.forget import _other_changelogs, drop, forget
 from samzapy.config.errors import ConfigError
 from samzapy.wiring.job_file import load_program
 
@@ -74,6 +74,19 @@ def test_a_table_of_a_topic_is_dropped_though_the_program_has_it(tmp_path: Path,
         drop(file, "users")
     with pytest.raises(ConfigurationError, match="store 'counts' is in the program"):
         drop(file, "counts")
+
+
+def test_what_a_drop_of_a_table_left_over_is_no_topic_of_another_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program still has the table, so the same command has to finish what was cut short."""
+    (tmp_path / "program_with_another_table.py").write_text(
+        'from samzapy.streams import App\n\napp = App()\nusers = app.table("users", key=str, value=str)\n'
+        'app.stream("in", key=str, value=str).lookup(users).map(str, value=str).count("counts").to("out")\n'
+    )
+    file = tmp_path / "job.yaml"
+    file.write_text('{job: job, app: "program_with_another_table:app", kafka: {bootstrap.servers: "127.0.0.1:1"}}')
+    settings = load_program([file]).settings
+    assert ["job-1-counts-changelog"] == _other_changelogs(settings, "users")
+    assert ["job-1-counts-changelog", "job-1-users-changelog"] == sorted(_other_changelogs(settings, "gone"))
 
 
 @pytest.mark.parametrize("program", ['stream("job-1-by-v"', 'stream("in"'])
