@@ -167,6 +167,6 @@ def _what_stands(status: Status | None) -> str:
     """How a job that is not whole is."""
     if status is None:
         return "; it does not answer"
-    containers = ", ".join(f"container {c['number']} (process {c['pid']}) {c['state']}" for c in status["containers"])
+    containers = ", ".join(f"container {c['id']} (process {c['pid']}) {c['state']}" for c in status["containers"])
     tasks = ", ".join(f"{t['name']} {t['state']}" for t in status["tasks"] if t["state"] != TaskState.RUNNING)
     return f"; the job is {status['state']}, {containers}; {tasks or 'all tasks run'}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from samzapy.model.key_partition import murmur2
+from samzapy.model.process_end import other
 from samzapy.testing.chaos_compare import (
     CLEAN,
     DIFFERS,
@@ -18,6 +19,8 @@ from samzapy.testing.chaos_compare import (
     result,
 )
 from samzapy.testing.chaos_plan import KILL, PAUSE, WEIGHTS, Recorded, StrikeDone, due, placed, schedule
+from samzapy.testing.chaos_process import _what_stands
+from tests.unit.coordinator.test_roster import roster_of
 
 A1, A2, B1 = Output(0, b"a", b"1"), Output(0, b"a", b"2"), Output(1, b"b", b"1")
 
@@ -106,3 +109,13 @@ def test_a_run_that_proved_nothing_is_invalid() -> None:
     assert INVALID == result([], [], CALM)[0]
     assert INVALID == result([late], [], CALM)[0]
     assert INVALID == result([hit], [], Outcome({}, {}))[0]
+
+
+def test_of_a_job_that_is_not_whole_it_is_said_what_does_not_run() -> None:
+    roster, _ = roster_of(2, 2)
+    assert "container 1 (process None) RUNNING; all tasks run" in _what_stands(roster.status())
+    roster.members.lose(roster.members[1], other("killed"))
+    said = _what_stands(roster.status())
+    assert "container 0 (process None) RUNNING, container 1 (process None) LOST" in said
+    assert "WAITING" in said
+    assert "does not answer" in _what_stands(None)
