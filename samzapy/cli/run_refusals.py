@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from samzapy.api.errors import SamzapyError, StateMismatch
 from samzapy.cli.job import Job
 from samzapy.config.load import LoadedJob
-from samzapy.ops.inspection import JobInKafka, job_in_kafka, other_program, removed_unread
+from samzapy.model.checkpoint import Checkpoint
+from samzapy.ops.inspection import JobInKafka, job_in_kafka, other_program, readable_checkpoints, removed_unread
 from samzapy.ops.topics import growing, what_run_refuses
 from samzapy.ports import Clock, Log
 from samzapy.wiring.job_topics import JobTopics
@@ -16,12 +19,14 @@ from samzapy.wiring.tasks import tasks_of
 def what_a_run_refuses(job: Job) -> SamzapyError | None:
     """Because of topics, of what earlier runs left in them, of a program that has changed, or of records that were removed unread; the first of them.
     Changes nothing."""
-    refused = what_run_refuses(job.settings, job.log, job.ledger(), job.clock)
+    ledger = job.ledger()
+    refused = what_run_refuses(job.settings, job.log, ledger, job.clock)
     if refused is not None:
         return refused
     facts = job_in_kafka(job.settings, job.log)
-    refused = _other_program(job.loaded, facts, job.log, job.clock)
-    return removed_unread(job.settings, facts, job.ledger(), job.log, job.clock) if refused is None else refused
+    checkpoints = readable_checkpoints(job.settings, facts, job.log, job.clock)
+    refused = _other_program(job.loaded, facts, checkpoints)
+    return removed_unread(job.settings, facts, checkpoints, ledger, job.log) if refused is None else refused
 
 
 def refuse_before_topics(loaded: LoadedJob, log: Log, clock: Clock) -> None:
@@ -35,11 +40,11 @@ def refuse_before_topics(loaded: LoadedJob, log: Log, clock: Clock) -> None:
     are_all_there = set(JobTopics.of(loaded.settings).all) <= set(facts.topics)
     if not facts.tasks or (are_all_there and not growing(loaded.settings, facts.topics, len(facts.tasks))):
         return
-    refused = _other_program(loaded, facts, log, clock)
+    refused = _other_program(loaded, facts, readable_checkpoints(loaded.settings, facts, log, clock))
     if refused is not None:
         raise refused
 
 
-def _other_program(loaded: LoadedJob, facts: JobInKafka, log: Log, clock: Clock) -> StateMismatch | None:
+def _other_program(loaded: LoadedJob, facts: JobInKafka, checkpoints: Iterable[Checkpoint]) -> StateMismatch | None:
     settings, folders = loaded.settings, loaded.folders
-    return other_program(settings, Serdes(settings, folders), tasks_of(settings, folders).operators, facts, log, clock)
+    return other_program(settings, Serdes(settings, folders), tasks_of(settings, folders).operators, facts, checkpoints)

@@ -101,7 +101,8 @@ class Inputs:
         self._consumer.assign({p: at for p, at in start.items() if p not in shared})
         self._paused.difference_update(start)  # neither a new assignment nor a seek is paused
         self._hold()
-        self._say_what_waits()
+        if self._holds_all:
+            self._say_what_waits()
         failpoints.hit("inputs.assigned")
 
     def drop(self, tasks: Iterable[TaskInstance]) -> None:

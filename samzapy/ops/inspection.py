@@ -7,7 +7,7 @@ meanwhile. So the checkpoints are read first, then what the changelogs are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -189,8 +189,16 @@ def foreign_changelog(settings: Settings, log: Log, clock: Clock) -> StateRefuse
     return None
 
 
+def readable_checkpoints(settings: Settings, facts: JobInKafka, log: Log, clock: Clock) -> list[Checkpoint]:
+    """The newest checkpoint of each task; none if one cannot be read: that is told by what reads the changelogs."""
+    try:
+        return list(read_checkpoints(settings, facts.topics, log, clock).values())
+    except StateRefused:
+        return []
+
+
 def other_program(
-    settings: Settings, serdes: Serdes, operators: Mapping[str, str], facts: JobInKafka, log: Log, clock: Clock
+    settings: Settings, serdes: Serdes, operators: Mapping[str, str], facts: JobInKafka, checkpoints: Iterable[Checkpoint]
 ) -> StateMismatch | None:
     """Why the tasks of a run would refuse to go on from their checkpoints; None: they would not. `operators`: what the job's program says of itself.
 
@@ -200,24 +208,19 @@ def other_program(
     between = {topic: facts.topics[topic].partitions for topic in JobTopics.of(settings).internal if topic in facts.topics}
     now = fingerprint(settings, len(facts.tasks), between, serdes, operators)
     logged = {name: store.changelog is not False for name, store in settings.stores.items()}
-    try:
-        for checkpoint in read_checkpoints(settings, facts.topics, log, clock).values():
-            refused = refusal(checkpoint, now, logged)
-            if refused is not None:
-                return StateMismatch(f"{checkpoint.task}: {refused.reason}", refused.remedy)
-    except StateRefused:  # one that cannot be read is told by what reads the changelogs
-        return None
+    for checkpoint in checkpoints:
+        refused = refusal(checkpoint, now, logged)
+        if refused is not None:
+            return StateMismatch(f"{checkpoint.task}: {refused.reason}", refused.remedy)
     return None
 
 
-def removed_unread(settings: Settings, facts: JobInKafka, ledger: Ledger, log: Log, clock: Clock) -> OffsetOutOfRange | None:
+def removed_unread(
+    settings: Settings, facts: JobInKafka, checkpoints: Iterable[Checkpoint], ledger: Ledger, log: Log
+) -> OffsetOutOfRange | None:
     """Why a task of a run would refuse to begin where its checkpoint, or an order of `checkpoint set`, says: an input has no such offset any more, and
     its `on_out_of_range` is `fail`. None: none would."""
     strict = {i.topic for i in settings.inputs if i.on_out_of_range == FAIL}
-    try:
-        checkpoints = read_checkpoints(settings, facts.topics, log, clock).values()
-    except StateRefused:  # told elsewhere
-        return None
     marks: dict[TopicPartition, InputMark] = {}
     for checkpoint in checkpoints:
         task = facts.tasks.get(checkpoint.task)

@@ -128,8 +128,8 @@ def go_back(steps: Iterable[Step]) -> bool:
 def warnings(letters: Sequence[Entry], begin: Begin, sent_there_again: Collection[str] = ()) -> list[str]:
     """What to know, and to do, before the job reads again from there on. `sent_there_again`: as `sent_again` says."""
     waiting, sent = [e for e in letters if e.is_waiting], [e for e in letters if e.replayed_ms is not None]
-    read, copied = read_again(waiting, begin), read_again(sent, begin)
-    again = [e for e in waiting if e in read or e.letter.origin.topic in sent_there_again]
+    again = read_again(waiting, lambda letter: 0 if letter.origin.topic in sent_there_again else begin(letter))
+    copied = read_again(sent, begin)
     return [*([told(again, waiting)] if again else []), *([told_copied(copied, begin)] if copied else [])]
 
 

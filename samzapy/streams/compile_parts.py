@@ -92,18 +92,21 @@ def _own_parts(node: Node, has_takers: bool) -> Parts:
 def other_kind_lines(node: Node, value: str) -> tuple[list[str], list[str]]:
     """What refuses a value that is written as JSON and is of another kind than was said, and the names that it needs; nothing where no function can have
     given such a value."""
-    kind = written_kind(node)
-    if kind is None or not kind.is_checked_when_written or (not isinstance(node, Rolling) and all(_is_as_read(each) for each in node.inputs)):
+    kind = checked_kind(node)
+    if kind is None:
         return [], []
     n = node.number
     return [f"if type({value}) {kind.is_other[0]} kinds{n}: other_json{n}({value})"], [f"kinds{n}", f"other_json{n}"]
 
 
-def written_kind(node: Node) -> Kind | None:
-    """The kind of what an operator writes to a topic or a store; None: it writes nothing, or what cannot be of another kind, or it is not said."""
+def checked_kind(node: Node) -> Kind | None:
+    """The kind of what an operator writes to a topic or a store, if that is to be looked at; None: it is not, or nothing is written."""
+    kind = None
     if isinstance(node, Rolling):
-        return None if node.how == "aggregate" else node.store_value
-    return node.value if isinstance(node, To | Repartition) and node.inputs[0].value != PANE else None
+        kind = None if node.how == "aggregate" else node.store_value
+    elif isinstance(node, To | Repartition) and node.inputs[0].value != PANE and not all(_is_as_read(each) for each in node.inputs):
+        kind = node.value
+    return kind if kind is not None and kind.is_checked_when_written else None
 
 
 def _is_as_read(node: Node) -> bool:

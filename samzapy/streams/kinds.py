@@ -51,9 +51,15 @@ class Kind:
         return self.serde == JSON and self.cls is not None
 
     @property
+    def accepted(self) -> tuple[type, ...]:
+        """What a value may be, if `is_checked`."""
+        return (float, int) if self.cls is float else (self.cls,) if self.cls is not None else ()
+
+    @property
     def is_other(self) -> tuple[str, Any]:
-        """How generated code sees that a type is not what a value may be, if `is_checked`: the comparison, and with what."""
-        return ("not in", (float, int)) if self.cls is float else ("is not", self.cls)
+        """How generated code sees that a type is not accepted: the comparison, and with what."""
+        accepted = self.accepted
+        return ("is not", accepted[0]) if len(accepted) == 1 else ("not in", accepted)
 
     @property
     def is_checked_when_written(self) -> bool:

@@ -23,7 +23,7 @@ from samzapy.serde.record_keys import as_key
 from samzapy.streams.combiners import called, combiners_of
 from samzapy.streams.combining import PARTIAL_HEADER, Combiner, SendBytes, WaitingSums, combined_windows, not_for, without_partial
 from samzapy.streams.compile import compiled
-from samzapy.streams.compile_parts import written_kind
+from samzapy.streams.compile_parts import checked_kind
 from samzapy.streams.compile_through import early, early_time
 from samzapy.streams.compiled import FILE, Compiled
 from samzapy.streams.graph import FlatMap, Graph, Node, Reader, Repartition, Rolling, Sink, Source, To, Way
@@ -157,7 +157,7 @@ class Program:
             self._bound |= {f"key{n}": serde(node.key.serde).decode, f"value{n}": serde(node.writer.value.serde).decode}
         elif isinstance(node, Rolling):
             self._bound |= {f"zero{n}": node.zero, f"result{n}": node.result}
-        if (kind := written_kind(node)) is not None:
+        if (kind := checked_kind(node)) is not None:
             self._bound |= {f"kinds{n}": kind.is_other[1], f"other_json{n}": partial(refuse_other_json, kind)}
 
     # -- what the code calls -----------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from samzapy.streams.familiar import no_operator
 from samzapy.streams.graph import Keeps
 from samzapy.streams.stream import Stream
 
@@ -24,8 +25,8 @@ class Table(Generic[K, V]):
     if not TYPE_CHECKING:  # a checker knows by itself
 
         def __getattr__(self, name: str) -> Any:
-            told = f"a table has no {name!r}"
-            raise AttributeError(f"{told}; its changes are a stream: .updates().{name}(…)" if hasattr(Stream, name) else told)
+            of_streams = f"a table has no {name!r}; its changes are a stream: .updates().{name}(…)"
+            raise AttributeError(of_streams if hasattr(Stream, name) else no_operator(self, name), name=name, obj=self)
 
     def updates(self) -> Stream[K, V | None]:
         """A stream with a record for each change of the table: the new value, or None if the key was deleted."""

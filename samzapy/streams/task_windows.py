@@ -288,10 +288,11 @@ def _adding(node: WindowAggregate) -> Callable[[Any, Any, int], Any]:
     adding, kind = _unchecked_adding(node), node.kept
     if node.how not in ("reduce", "fold") or not kind.is_checked_when_written:
         return adding
+    accepted = kind.accepted
 
     def checked(sum_: Any, value: Any, time: int) -> Any:
         found = adding(sum_, value, time)
-        if type(found) is not kind.cls:
+        if type(found) not in accepted:
             refuse_other_json(kind, found)
         return found
 

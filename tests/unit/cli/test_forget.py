@@ -45,12 +45,27 @@ app.stream("forget-in", key=str, value=str).key_by(lambda v: v, "by-v", key=str)
     ],
 )
 def test_of_a_program_it_says_what_is_to_be_changed_in_the_program(tmp_path: Path, command: Callable[[Path], None], said: str, remedy: str) -> None:
-    (tmp_path / "program_to_forget.py").write_text(PROGRAM)
-    file = tmp_path / "job.yaml"
-    file.write_text('{job: job, app: "program_to_forget:app", kafka: {bootstrap.servers: "127.0.0.1:1"}}')
+    file = job_of(tmp_path, "program_to_forget", PROGRAM)
     with pytest.raises(ConfigurationError, match=said) as refused:
         command(file)
     assert remedy in refused.value.remedy
+
+
+TABLE = """
+from samzapy.streams import App
+
+app = App()
+users = app.table("users", key=str, value=str)
+app.stream("in", key=str, value=str).lookup(users).map(str, value=str).count("counts").to("out")
+"""
+
+
+def job_of(folder: Path, module: str, program: str) -> Path:
+    """The job file of a program, in a module of its own: modules are imported once."""
+    (folder / f"{module}.py").write_text(program)
+    file = folder / "job.yaml"
+    file.write_text(f'{{job: job, app: "{module}:app", kafka: {{bootstrap.servers: "127.0.0.1:1"}}}}')
+    return file
 
 
 class Reached(Exception):
@@ -64,27 +79,16 @@ def test_a_table_of_a_topic_is_dropped_though_the_program_has_it(tmp_path: Path,
         raise Reached
 
     monkeypatch.setattr("samzapy.cli.job.kafka_log", reach)
-    (tmp_path / "program_with_table.py").write_text(
-        'from samzapy.streams import App\n\napp = App()\nusers = app.table("users", key=str, value=str)\n'
-        'app.stream("in", key=str, value=str).lookup(users).map(str, value=str).count("counts").to("out")\n'
-    )
-    file = tmp_path / "job.yaml"
-    file.write_text('{job: job, app: "program_with_table:app", kafka: {bootstrap.servers: "127.0.0.1:1"}}')
+    file = job_of(tmp_path, "program_with_table", TABLE)
     with pytest.raises(Reached):
         drop(file, "users")
     with pytest.raises(ConfigurationError, match="store 'counts' is in the program"):
         drop(file, "counts")
 
 
-def test_what_a_drop_of_a_table_left_over_is_no_topic_of_another_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_drop_of_a_table_left_over_is_no_topic_of_another_store(tmp_path: Path) -> None:
     """The program still has the table, so the same command has to finish what was cut short."""
-    (tmp_path / "program_with_another_table.py").write_text(
-        'from samzapy.streams import App\n\napp = App()\nusers = app.table("users", key=str, value=str)\n'
-        'app.stream("in", key=str, value=str).lookup(users).map(str, value=str).count("counts").to("out")\n'
-    )
-    file = tmp_path / "job.yaml"
-    file.write_text('{job: job, app: "program_with_another_table:app", kafka: {bootstrap.servers: "127.0.0.1:1"}}')
-    settings = load_program([file]).settings
+    settings = load_program([job_of(tmp_path, "program_with_another_table", TABLE)]).settings
     assert ["job-1-counts-changelog"] == _other_changelogs(settings, "users")
     assert ["job-1-counts-changelog", "job-1-users-changelog"] == sorted(_other_changelogs(settings, "gone"))
 
@@ -94,8 +98,6 @@ def test_a_topic_between_stages_is_nobodys_input_or_output(tmp_path: Path, progr
     module = "program_" + str(len(program))
     output = "out" if "job-1" in program else "job-1-by-v"
     app = f"from samzapy.streams import App\napp = App()\napp.{program}, key=str, value=str).key_by(lambda v: v, 'by-v', key=str).to({output!r})\n"
-    (tmp_path / f"{module}.py").write_text(app)
-    file = tmp_path / "job.yaml"
-    file.write_text(f'{{job: job, app: "{module}:app", kafka: {{bootstrap.servers: "127.0.0.1:1"}}}}')
+    file = job_of(tmp_path, module, app)
     with pytest.raises(ConfigError, match="'job-1-by-v' is the internal topic of 'by-v' of this job"):
         load_program([file])

@@ -15,7 +15,7 @@ from samzapy.config.document import settings_from_document
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun, Ledger, Startpoint
-from samzapy.ops.inspection import job_in_kafka, other_program, removed_unread
+from samzapy.ops.inspection import job_in_kafka, other_program, readable_checkpoints, removed_unread
 from samzapy.ops.topics import create_topics, prepare_topics, what_run_refuses
 from samzapy.ports import TopicSpec
 from samzapy.streams import App
@@ -122,7 +122,8 @@ def test_a_program_that_cannot_go_on_with_its_state_is_told_before_a_run_is_laun
         said = sections(app.graph, {}, {})
         document = {"job": "test", "app": "program:app", "kafka": {"bootstrap.servers": "x:1"}, **said.to_json()}
         settings = settings_from_document(document, {})
-        return other_program(settings, Serdes(settings, []), said.operators, job_in_kafka(settings, h.log), h.log, h.clock)
+        facts = job_in_kafka(settings, h.log)
+        return other_program(settings, Serdes(settings, []), said.operators, facts, readable_checkpoints(settings, facts, h.log, h.clock))
 
     with Harness(program("by-value"), tasks=2) as h:
         assert refusal_of(program("by-v"), h) is None
@@ -153,9 +154,11 @@ def test_a_class_of_keys_that_has_changed_is_told_before_a_run_is_launched(monke
     with Harness(Keeping, inputs=[{"topic": "in", "value": "json"}], stores=stores) as h:
         h.send("in", 5)
         h.run()
-        assert other_program(settings, Serdes(settings, []), {}, job_in_kafka(settings, h.log), h.log, h.clock) is None
+        facts = job_in_kafka(settings, h.log)
+        checkpoints = readable_checkpoints(settings, facts, h.log, h.clock)
+        assert other_program(settings, Serdes(settings, []), {}, facts, checkpoints) is None
         the_key_is(("b", str), ("a", str))
-        refused = other_program(settings, Serdes(settings, []), {}, job_in_kafka(settings, h.log), h.log, h.clock)
+        refused = other_program(settings, Serdes(settings, []), {}, facts, checkpoints)
     assert refused is not None
     assert "store 'counts' key fields were 'a str, b str'" in refused.message
 
@@ -168,7 +171,8 @@ def test_records_that_were_removed_unread_are_told_before_a_run_is_launched(poli
     with Harness(Keeping, inputs=inputs) as h:
 
         def refused(ledger: Ledger = Ledger()) -> OffsetOutOfRange | None:  # noqa: B008  a value
-            return removed_unread(settings, job_in_kafka(settings, h.log), ledger, h.log, h.clock)
+            facts = job_in_kafka(settings, h.log)
+            return removed_unread(settings, facts, readable_checkpoints(settings, facts, h.log, h.clock), ledger, h.log)
 
         assert refused() is None, "there is no checkpoint yet"
         h.send("in", 1)
