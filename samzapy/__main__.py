@@ -20,7 +20,8 @@ STDERR = 2
 def main() -> None:
     """Runs the command line and exits with the command's exit code."""
     _open_closed_streams()
-    takes_signals = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # it is ignored for a job in a shell's background
+    # Ctrl-C is ignored for what a shell without job control starts in its background; a run takes the signal even so, from here to its end
+    takes_signals = signal.getsignal(signal.SIGINT) is signal.default_int_handler or sys.argv[1:2] == ["run"]
     if takes_signals:
         signal.signal(signal.SIGINT, _leave)
     from samzapy.cli.commands import import_command

@@ -133,8 +133,15 @@ def check_slots(containers: int, slots: int | None, master: str) -> None:
     Raises:
         LauncherError: more containers than slots; with both numbers.
     """
-    if slots is not None and containers > slots:
-        raise LauncherError(
-            f"{containers} containers, but Spark at {master} has {slots} slots: the others would wait for ever.",
-            f"Set `containers.count` to {slots} or less, or give Spark more cores.",
-        )
+    if slots is None or containers <= slots:
+        return
+    needed = f"{containers} {'container needs' if containers == 1 else 'containers need'} a slot each"
+    others = "Other applications may hold its cores (the master's page shows them), and `spark.cores.max` limits what one run gets"
+    if not slots:
+        remedy = f"Start workers, or stop what holds their cores or memory. {others}."
+        raise LauncherError(f"{needed}, but Spark at {master} gave this run none.", remedy)
+    more = f"set `spark.master` to local[{containers}]." if master.startswith("local") else f"give this run more cores. {others}."
+    raise LauncherError(
+        f"{needed}, but Spark at {master} has {slots} for this run: the others would wait for ever.",
+        f"Set `containers.count` to {slots} or less, or {more}",
+    )

@@ -9,6 +9,7 @@ before Spark has seen the job holds too: the group's future jobs are cancelled w
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.core.rdd import RDD
     from pyspark.sql import SparkSession
 
+LOG = logging.getLogger("samzapy")
 T = TypeVar("T")
 LOCALHOST = "localhost"
 _GIVEN_UP_REMEDY = (
@@ -36,6 +38,7 @@ _GIVEN_UP_REMEDY = (
 LOST_WITH_HOST = executor_lost(", with its worker or its host")
 EXECUTORS_PATIENCE_S = 60.0
 EXECUTORS_SETTLED_S = 3.0
+_TELL_AFTER_S = 5.0
 _POLL_S = 0.25
 _JVM_DIES_S = 5.0
 
@@ -104,7 +107,7 @@ class SparkLauncher:
             LauncherError: the launcher was closed, Spark's JVM died, or its master ended the application.
         """
         if not self._is_local:
-            self._wait_for_hosts()
+            wait_for_hosts(self.hosts, time.monotonic, time.sleep)
         return sum(slots or 0 for slots in self.hosts().values())
 
     def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> SparkHandle:
@@ -168,17 +171,26 @@ class SparkLauncher:
                 raise LauncherError(f"{what_fails}: {why}.", "") from error
         raise LauncherError(f"{what_fails}: {why}.", remedy)
 
-    def _wait_for_hosts(self) -> None:
-        """Until some have come and no more did for a while."""
-        seen: Mapping[str, int | None] = {}
-        since = started = time.monotonic()
-        while True:
-            now, found = time.monotonic(), self.hosts()
-            if found != seen:
-                seen, since = found, now
-            if (seen and now - since >= EXECUTORS_SETTLED_S) or now - started >= EXECUTORS_PATIENCE_S:
-                return
-            time.sleep(_POLL_S)
+
+def wait_for_hosts(hosts: Callable[[], Mapping[str, int | None]], now: Callable[[], float], sleep: Callable[[float], None]) -> None:
+    """Until some hosts have come and no more did for a while, or nothing came in `EXECUTORS_PATIENCE_S`; says so if it takes long."""
+    seen: Mapping[str, int | None] = {}
+    since = started = now()
+    tell_at = started + _TELL_AFTER_S
+    while True:
+        at, found = now(), hosts()
+        if found != seen:
+            seen, since = found, at
+        if (seen and at - since >= EXECUTORS_SETTLED_S) or at - started >= EXECUTORS_PATIENCE_S:
+            return
+        if not seen and at >= tell_at:
+            tell_at = started + EXECUTORS_PATIENCE_S
+            LOG.warning(
+                "Spark has not given this run an executor yet; waiting for up to %.0f s more. "
+                "Other applications may hold its cores: the master's page shows them. Ctrl-C ends the wait",
+                tell_at - at,
+            )
+        sleep(_POLL_S)
 
 
 def is_given_up(context: SparkContext) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -110,3 +111,20 @@ def test_a_polite_kill_ends_what_a_shell_started_in_its_background(command: str,
     _, told = process.communicate(timeout=60)
     assert (130, "interrupted") == (process.returncode, told.splitlines()[-1])
     assert [] == list(tmp_path.glob(f"samzapy-{command}-*"))
+
+
+def test_a_run_that_a_script_started_in_its_background_takes_an_interrupt_before_it_has_begun(tmp_path: Path) -> None:
+    """Such a shell has the signal ignored. The run is there, and the broker accepts and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        (tmp_path / "job.yaml").write_text(JOB.replace("[in]", "[{topic: in}]").replace("localhost:9", f"127.0.0.1:{silent.getsockname()[1]}"))
+        (tmp_path / "my.py").write_text("from samzapy import StreamTask\nclass Task(StreamTask):\n    def process(self, *_): pass\n")
+        words = ["run", "job.yaml", "--local"]
+        ignoring = f"import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.argv[1:] = {words!r}; from samzapy.__main__ import main; main()"
+        process = subprocess.Popen(
+            [sys.executable, "-c", ignoring], stderr=subprocess.PIPE, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}
+        )
+        silent.settimeout(60)
+        silent.accept()
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert (130, "interrupted") == (process.returncode, told.splitlines()[-1])

@@ -46,10 +46,19 @@ def test_assignment_is_complete_balanced_and_keeps_who_can_stay(tasks: int, cont
 
 
 def test_more_containers_than_slots_are_refused_with_both_numbers() -> None:
-    with pytest.raises(LauncherError, match=r"3 containers.*2 slots"):
+    with pytest.raises(LauncherError, match=r"3 containers need a slot each, but Spark at local\[2\] has 2 .* or set `spark.master` to local\[3\]"):
         check_slots(3, 2, "local[2]")
+    with pytest.raises(LauncherError, match=r"3 containers need .* has 2 .*`containers.count` to 2 or less.*Other applications .*`spark.cores.max`"):
+        check_slots(3, 2, "spark://host:7077")
     check_slots(2, 2, "local[2]")
     check_slots(100, None, "")
+
+
+def test_a_run_without_a_slot_is_not_told_to_have_no_containers() -> None:
+    with pytest.raises(LauncherError, match=r"1 container needs a slot each, but .* gave this run none") as refused:
+        check_slots(1, 0, "spark://host:7077")
+    assert "containers.count" not in str(refused.value)
+    assert "Other applications may hold its cores" in refused.value.remedy
 
 
 def test_the_first_restart_is_at_once_later_ones_wait_longer_and_the_budget_ends() -> None:
