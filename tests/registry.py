@@ -85,7 +85,7 @@ class Registry:
     def add(self, subject: str, schema: Any, kind: str = "AVRO", references: list[dict[str, Any]] | None = None) -> int:
         """Register a schema; its number."""
         with self._lock:
-            entry = {"schema": json.dumps(schema), "schemaType": kind, "references": references or []}
+            entry = {"schema": schema if kind == "PROTOBUF" else json.dumps(schema), "schemaType": kind, "references": references or []}
             return self._add(subject, entry)
 
     def _add(self, subject: str, entry: dict[str, Any]) -> int:

@@ -207,6 +207,8 @@ def form_of(schema: RegisteredSchema) -> Form:
     Raises:
         SerdeError: it is of a kind that is not read here, or is no schema.
     """
+    if schema.kind not in (AvroSchema.kind, JSON):
+        raise SerdeError(f"schema {schema.id} is of kind {schema.kind}: the serde registry reads Avro and JSON.", "Name a serde of your own, module:Class.")
     try:
         return _form(schema.kind, orjson.loads(schema.text), [orjson.loads(text) for text in schema.named])
     except Exception as error:  # whatever a schema of somebody else's is
@@ -218,11 +220,9 @@ def form_of(schema: RegisteredSchema) -> Form:
 def _form(kind: str, document: Any, named: list[Any] | None = None) -> Form:
     if kind == AvroSchema.kind:
         return AvroSchema(document, named or ())
-    if kind == JSON:
-        from samzapy.serde.json_schema import JsonSchema
+    from samzapy.serde.json_schema import JsonSchema
 
-        return JsonSchema(document)
-    raise SerdeError(f"schemas of kind {kind} are not read by the serde registry.", "Name a serde of your own, module:Class.")
+    return JsonSchema(document)
 
 
 def _without_header(data: bytes) -> str:
