@@ -131,7 +131,9 @@ class OutputSettings(Section):
 class StoreSettings(Section):
     """A key-value store of each task."""
 
-    key: Serde = Field("bytes", description="Serde of keys. `range`, `prefix` and `all` give entries in the order of the keys' bytes, integers in the order of the numbers.")
+    key: Serde = Field(
+        "bytes", description="Serde of keys. `range`, `prefix` and `all` give entries in the order of the keys' bytes, integers in the order of the numbers."
+    )
     value: Serde = Field("bytes", description="Serde of values.")
     engine: Engine = Field("rocksdb", description="rocksdb (on disk) or memory (restored from the changelog at every start).")
     changelog: Changelog = Field(

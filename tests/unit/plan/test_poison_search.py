@@ -14,6 +14,7 @@ from samzapy.model.transaction_contents import Contents
 from samzapy.plan.poison_search import MAX_ABORTS, Culprit, GiveUp, NoCulprit, PoisonSearch, Replay
 from samzapy.plan.transaction_size import COMMITS_TO_GROW, GROW_BY, NO_LIMIT, SHRINK_BY
 
+WITHOUT_A_RECORD = "what is refused was sent or stored by another hook than `process`, when a window ended, or as a mark of event time"
 REFUSED = RecordRejected("too large.", "")
 ABORTED = TransactionAborted("the broker wants an abort.", "")
 R = [Origin("in", 0, offset) for offset in range(1000)]
@@ -54,7 +55,7 @@ def told(search: PoisonSearch, events: Sequence[Event]) -> object:
         ([*[("abort", 1, ABORTED)] * 2, ("commit", 1), ("abort", 1, ABORTED)], Replay(1), 1),  # a commit is progress
         ([*[("abort", 1, ABORTED)] * 2, ("commit", 0), ("abort", 1, ABORTED)], GiveUp("3 transactions in a row were aborted without progress"), 1),
         # refused although no record is in it: a hook did it, and would do it again
-        ([("abort", 0, REFUSED)], GiveUp("what is refused was not sent or stored for a record, but by another hook, when a window ended, or as a mark of event time", True), NO_LIMIT),
+        ([("abort", 0, REFUSED)], GiveUp(WITHOUT_A_RECORD, True), NO_LIMIT),
     ],
 )  # fmt: skip
 def test_what_an_abort_is_answered_with(events: Sequence[Event], answer: object, limit: int) -> None:
