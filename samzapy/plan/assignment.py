@@ -136,10 +136,10 @@ def check_slots(containers: int, slots: int | None, master: str) -> None:
     if slots is None or containers <= slots:
         return
     needed = f"{containers} {'container needs' if containers == 1 else 'containers need'} a slot each"
-    others = "Other applications may hold its cores (the master's page shows them), and `spark.cores.max` limits what one run gets"
     if not slots:
-        remedy = f"Start workers, or stop what holds their cores or memory. {others}."
+        remedy = "Start workers, or stop the applications that hold its cores or memory (the master's page shows them)."
         raise LauncherError(f"{needed}, but Spark at {master} gave this run none.", remedy)
+    others = "Other applications may hold its cores (the master's page shows them), and `spark.cores.max` limits what one run gets"
     more = f"set `spark.master` to local[{containers}]." if master.startswith("local") else f"give this run more cores. {others}."
     raise LauncherError(
         f"{needed}, but Spark at {master} has {slots} for this run: the others would wait for ever.",

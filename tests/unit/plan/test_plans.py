@@ -58,7 +58,7 @@ def test_a_run_without_a_slot_is_not_told_to_have_no_containers() -> None:
     with pytest.raises(LauncherError, match=r"1 container needs a slot each, but .* gave this run none") as refused:
         check_slots(1, 0, "spark://host:7077")
     assert "containers.count" not in str(refused.value)
-    assert "Other applications may hold its cores" in refused.value.remedy
+    assert "applications that hold its cores" in refused.value.remedy
 
 
 def test_the_first_restart_is_at_once_later_ones_wait_longer_and_the_budget_ends() -> None:
