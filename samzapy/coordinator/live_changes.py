@@ -64,7 +64,7 @@ class Changes:
             raise ConfigurationError(f"{containers} containers: a job runs in one or more.", "")
         slots = list(self._launcher.hosts().values())
         wanted = min(containers, len(self._roster.tasks))
-        check_slots(wanted, None if any(n is None for n in slots) else sum(n or 0 for n in slots), "this cluster")
+        check_slots(wanted, None if any(n is None for n in slots) else sum(n or 0 for n in slots), "")
         with self._roster.lock:
             self._refuse_while_stopping()
             before = self._roster.target

@@ -15,7 +15,7 @@ from samzapy.model.ownership import Ledger, container_key
 from samzapy.model.process_end import other
 from samzapy.plan.assignment import plan
 from samzapy.plan.bounded_run import has_job_finished
-from samzapy.plan.members import Phase
+from samzapy.plan.members import GETS_NO_TASKS, Phase
 from samzapy.plan.moves import decide_moves
 from samzapy.plan.standby_placement import standbys
 from samzapy.ports import Clock, Launcher
@@ -43,8 +43,7 @@ class Movement:
             if number not in self._roster.members:
                 roster.members.want(number)
 
-        # Parked containers have no slot and finished ones run no more: tasks go to the others. Live ones keep their host.
-        numbers = [n for n, m in sorted(self._roster.members.items()) if n < roster.target and m.phase not in (Phase.PARKED, Phase.DONE)]
+        numbers = [n for n, m in sorted(self._roster.members.items()) if n < roster.target and m.phase not in GETS_NO_TASKS]  # live ones keep their host
         live = {n: self._roster.members[n].host or "" for n in numbers if self._roster.members[n].is_live} if fixed is None else fixed
         if not numbers or not names:
             return {}

@@ -128,7 +128,7 @@ def _fill_up(
 
 
 def check_slots(containers: int, slots: int | None, master: str) -> None:
-    """Check the slots: every container needs one of its own for as long as the job runs.
+    """Check the slots: every container needs one of its own for as long as the job runs. `master`: Spark's, "" if there is no need to name it.
 
     Raises:
         LauncherError: more containers than slots; with both numbers.
@@ -136,12 +136,13 @@ def check_slots(containers: int, slots: int | None, master: str) -> None:
     if slots is None or containers <= slots:
         return
     needed = f"{containers} {'container needs' if containers == 1 else 'containers need'} a slot each"
+    spark = f"Spark at {master}" if master else "Spark"
     if not slots:
         remedy = "Start workers, or stop the applications that hold its cores or memory (the master's page shows them)."
-        raise LauncherError(f"{needed}, but Spark at {master} gave this run none.", remedy)
+        raise LauncherError(f"{needed}, but {spark} gave this run none.", remedy)
     others = "Other applications may hold its cores (the master's page shows them), and `spark.cores.max` limits what one run gets"
     more = f"set `spark.master` to local[{containers}]." if master.startswith("local") else f"give this run more cores. {others}."
     raise LauncherError(
-        f"{needed}, but Spark at {master} has {slots} for this run: the others would wait for ever.",
+        f"{needed}, but {spark} has {slots} {'slot' if slots == 1 else 'slots'} for this run: the others would wait for ever.",
         f"Set `containers.count` to {slots} or less, or {more}",
     )

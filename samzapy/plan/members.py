@@ -44,6 +44,7 @@ class Event(StrEnum):
 
 
 STARTED = (Phase.LAUNCHED, Phase.APPLYING, Phase.LIVE, Phase.STOPPING)  # there should be a process, and it is not being ended
+GETS_NO_TASKS = (Phase.PARKED, Phase.DONE)  # it has no slot, or runs no more: a plan gives its tasks to the others
 
 MEANING: Mapping[Phase, str] = {
     Phase.WANTED: "to be launched: at once, after a back-off, or when its host has a slot",

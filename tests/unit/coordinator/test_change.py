@@ -135,7 +135,7 @@ def test_more_containers_than_slots_are_refused_with_both_numbers_and_more_than_
     with Stage(partitions=6, slots={"a": 2, "b": 2}) as stage:
         cast = Cast(stage)
         cast.play(settled(1))
-        with pytest.raises(LauncherError, match=r"5 containers, but .* 4 slots"):
+        with pytest.raises(LauncherError, match=r"5 containers need .* 4 slots"):
             stage.coordinator.changes.scale(5)
         with pytest.raises(ConfigurationError):
             stage.coordinator.changes.scale(0)

@@ -46,9 +46,9 @@ def test_assignment_is_complete_balanced_and_keeps_who_can_stay(tasks: int, cont
 
 
 def test_more_containers_than_slots_are_refused_with_both_numbers() -> None:
-    with pytest.raises(LauncherError, match=r"3 containers need a slot each, but Spark at local\[2\] has 2 .* or set `spark.master` to local\[3\]"):
+    with pytest.raises(LauncherError, match=r"3 containers need a slot each, but Spark at local\[2\] has 2 slots for .* or set `spark.master` to local\[3\]"):
         check_slots(3, 2, "local[2]")
-    with pytest.raises(LauncherError, match=r"3 containers need .* has 2 .*`containers.count` to 2 or less.*Other applications .*`spark.cores.max`"):
+    with pytest.raises(LauncherError, match=r"3 containers need .* has 2 slots .*`containers.count` to 2 or less.*Other applications .*`spark.cores.max`"):
         check_slots(3, 2, "spark://host:7077")
     check_slots(2, 2, "local[2]")
     check_slots(100, None, "")
