@@ -231,8 +231,10 @@ class Harness(EventTime):
         Raises:
             ValueError: `time` is no duration.
         """
-        container = self.container
-        self.clock.advance(seconds_of(time))
+        container, seconds = self.container, seconds_of(time)
+        if seconds * 1000 >= self._job.settings.commit.timeout_ms:  # a job commits long before its transaction times out at the broker
+            container.commit_or_roll_back()
+        self.clock.advance(seconds)
         container.step(0.0)
 
     def crash(self, keep_state: bool = True) -> None:

@@ -303,3 +303,15 @@ def test_after_its_end_it_begins_a_new_run() -> None:
             h.send("in", number, key="a")
             process()
         assert [("k", number) for number in range(1, 8)] == h.output("out")
+
+
+@pytest.mark.parametrize("steps", [["30s", "300s"], ["10m"], ["59s", "59s", "59s"]], ids=" ".join)
+def test_a_clock_that_passes_the_time_of_a_transaction_costs_nothing(h: Harness, steps: list[str]) -> None:
+    """A job commits every second or so: what a turn has begun is committed, and not given up by the broker."""
+    h.send("in", "apple")
+    for step in steps:
+        h.send("in", "pear")
+        h.advance(step)
+    h.run()
+    assert {"apple": 1, "pear": len(steps)} == dict(h.store("seen"))
+    assert 1 + len(steps) == len(h.output("out"))
