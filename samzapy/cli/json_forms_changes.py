@@ -51,7 +51,7 @@ class Difference(TypedDict):
 
 
 class ChaosResult(TypedDict):
-    """`result`: CLEAN, DIFFERS, or INVALID: the comparison says nothing."""
+    """`result`: CLEAN, DIFFERS, or INVALID: the comparison says nothing, since too little was hit, or since two runs without faults differ as well."""
 
     result: str
     why: str

@@ -118,10 +118,21 @@ def _text(data: bytes | None) -> str:
     return repr(data[:SHOWN_BYTES])[1:] + ("…" if len(data) > SHOWN_BYTES else "")
 
 
-def result(strikes: Sequence[StrikeDone], differences: Sequence[Difference], calm: Outcome) -> tuple[str, str]:
-    """The end of a run and why: DIFFERS, INVALID (nothing differs, and nothing was proved: no process was killed at work), or CLEAN."""
+def result(
+    strikes: Sequence[StrikeDone], differences: Sequence[Difference], calm: Outcome, unlike: Sequence[Difference] = ()
+) -> tuple[str, str]:
+    """The end of a run and why: DIFFERS, INVALID (nothing was proved: two runs without faults differ as well, or no process was killed at work), or
+    CLEAN. `unlike`: how a second run without faults differs from the first."""
+    usual = {(d.where, d.kind) for d in unlike}
+    own = [d for d in differences if (d.where, d.kind) not in usual]
+    if own:
+        return DIFFERS, f"{len(own)} difference{'s' * (len(own) != 1)}" + " that two runs without faults do not have" * bool(unlike)
     if differences:
-        return DIFFERS, f"{len(differences)} differences"
+        places = ", ".join(sorted({d.where for d in differences}))
+        return INVALID, (
+            f"two runs without faults differ in {places} too: what the job writes there depends on the order in which records of several partitions "
+            "meet (running totals do), on time, or on something outside of Kafka. Give it records or outputs that do not"
+        )
     if not calm.records() and not calm.entries():
         return INVALID, "the job committed nothing, with or without faults"
     at_work = [s for s in strikes if s.met_work]

@@ -106,6 +106,29 @@ def test_a_program_of_two_stages_is_clean_and_nothing_is_left(kafka: str, job: P
     assert [] == [topic for topic in admin(kafka).list_topics(timeout=30).topics if unique in topic]
 
 
+TOTALS = """
+from samzapy.streams import App
+
+app = App()
+numbers = app.stream(f"{NAME}-in", key=str, value=dict)
+numbers.map(lambda v: v["n"], value=int).key_by(lambda n: n % 3, "by-rest", key=int).reduce("totals", lambda a, b: a + b).to(f"{NAME}-totals")
+"""
+
+
+@pytest.mark.prove
+@pytest.mark.slow
+def test_running_totals_over_partitions_differ_without_faults_too_and_prove_nothing(kafka: str, job: Path, records: Path, unique: str) -> None:
+    module = f"program_{unique.replace('-', '_')}"
+    (job.parent / f"{module}.py").write_text(f"NAME = {unique!r}\n{TOTALS}")
+    document = json.loads(job.read_text())
+    job.write_text(json.dumps({**{key: document[key] for key in ("job", "kafka", "commit", "containers", "state")}, "app": f"{module}:app"}))
+    told = chaos(job, records, "--seed", str(KILL_FIRST), "--minutes", "0.1")
+
+    assert 1 == told.return_value, told.output + str(told.exception)
+    assert f"INVALID: two runs without faults differ in topic {unique}-totals too: " in told.output
+    assert [] == [topic for topic in admin(kafka).list_topics(timeout=30).topics if unique in topic]
+
+
 @pytest.mark.prove
 @pytest.mark.slow
 def test_a_task_that_counts_in_memory_is_found_out(job: Path, records: Path) -> None:

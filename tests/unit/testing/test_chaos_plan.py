@@ -13,6 +13,7 @@ from samzapy.testing.chaos_compare import (
     NEW,
     ORDER,
     STATE,
+    Difference,
     Outcome,
     Output,
     compare,
@@ -109,6 +110,17 @@ def test_a_run_that_proved_nothing_is_invalid() -> None:
     assert INVALID == result([], [], CALM)[0]
     assert INVALID == result([late], [], CALM)[0]
     assert INVALID == result([hit], [], Outcome({}, {}))[0]
+
+
+def test_what_differs_without_faults_too_proves_nothing() -> None:
+    hit = StrikeDone(1.0, KILL, "container 0", 2.0, True, "")
+    lost, lost_elsewhere, twice = (Difference(*given, 3, "") for given in (("topic a", "missing"), ("topic b", "missing"), ("topic a", "doubled")))
+    verdict, why = result([hit], [lost], CALM, [lost])
+    assert INVALID == verdict
+    assert why.startswith("two runs without faults differ in topic a too: ")
+    assert (DIFFERS, "1 difference") == result([hit], [lost], CALM, [])
+    for more in (lost_elsewhere, twice):
+        assert (DIFFERS, "1 difference that two runs without faults do not have") == result([hit], [lost, more], CALM, [lost])
 
 
 def test_of_a_job_that_is_not_whole_it_is_said_what_does_not_run() -> None:
