@@ -122,7 +122,7 @@ def _run(
     exactly_once = loaded.settings.commit.guarantee == "exactly_once"
     order = "and the order within it" if ordered and exactly_once else "in any order within it (see --ordered)"
     repeated = "" if exactly_once else ", which at_least_once may repeat"
-    print(f"compared: outputs by topic, partition and key, {order}{repeated}; stores entry by entry")
+    print(f"compared: outputs with their headers, but without their times, by topic, partition and key, {order}{repeated}; stores entry by entry")
     print(f"{result.result}: {result.why}; seed {seed}")
     return 0 if result.result == CLEAN else DIFFERENT
 

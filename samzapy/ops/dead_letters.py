@@ -183,10 +183,10 @@ class DeadLetters:
                 found.setdefault(f"{origin.topic} does not keep their own" if timestamp_ms > NOW else "they have none that can be sent", []).append(origin)
         return found
 
-    def passed_by(self, found: Found) -> list[SamzapyError]:
-        """The errors of those that cannot be sent back when all are replayed; one each."""
+    def passed_by(self, found: Found, takes: Callable[[Entry], bool] = lambda entry: True) -> list[SamzapyError]:
+        """The errors of those that cannot be sent back when all are replayed that `takes` takes; one each."""
         failed_in = self._failed_in(found)
-        return [refused for entry in self._waiting(found, None) if (refused := self._refused(entry, failed_in)) is not None]
+        return [refused for entry in self._waiting(found, None) if takes(entry) and (refused := self._refused(entry, failed_in)) is not None]
 
     # -- inside ------------------------------------------------------------------------------------------------------------------------
 

@@ -63,7 +63,7 @@ class Replay:
         named: those that were chosen.
         shortened: records of which the dead letter is shortened, so that it is not sent back.
         sent_before: those of them that stay, because their record was sent back before, as another dead letter; only if they were not named.
-        passed_by: why others of all would not be sent; one each.
+        passed_by: why others that were chosen, but not by name, would not be sent; one each.
         new_time: which get the current time, by why.
     """
 
@@ -87,9 +87,9 @@ def replay_of(letters: DeadLetters, found: Found, which: Sequence[str] | None, c
     if wanted is None and chosen.is_any:  # of those that can be sent, the chosen ones
         wanted = [e.letter.origin for e in letters.waiting(found, None) if chosen.takes(e)]
     named = found.entries if wanted is None else found.of(wanted)
-    shortened = list(dict.fromkeys(e.letter.origin for e in found.shortened(wanted)))
+    shortened = list(dict.fromkeys(e.letter.origin for e in found.shortened(wanted if which else None) if chosen.takes(e)))
     sent_before = [] if which else [e for e in found.sent_before() if chosen.takes(e)]
-    passed_by = letters.passed_by(found) if wanted is None else []
+    passed_by = [] if which else letters.passed_by(found, chosen.takes)
     waiting = letters.waiting(found, wanted)
     return Replay(wanted, waiting, named, shortened, sent_before, passed_by, letters.with_new_time(waiting))
 

@@ -28,7 +28,7 @@ from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.topics import internal_topics
-from samzapy.ports import Admin, Log, TopicSpec
+from samzapy.ports import Admin, Log, Message, TopicSpec
 from samzapy.readers import read_to_end
 from samzapy.streams.operators.rows import CURSOR
 from samzapy.streams.windowed import windows_of
@@ -258,7 +258,7 @@ class Chaos:
     def _outcome(self, which: str) -> Outcome:
         settings = self._jobs[which].settings
         outputs = {
-            o.topic: [Output(p, k, v) for p, k, v in self._read(o.topic)] for o in settings.outputs
+            o.topic: [Output(p, m.key(), m.value(), tuple(m.headers() or ())) for p, m in self._read(o.topic)] for o in settings.outputs
         }  # fmt: skip
         states: dict[str, dict[int, dict[bytes, bytes]]] = {}
         for store in settings.stores:
@@ -270,7 +270,8 @@ class Chaos:
     def _folded(self, topic: str, own_key: bytes) -> dict[int, dict[bytes, bytes]]:
         """What a changelog keeps, without samzapy's own records: the barrier, and how far windows have fired, which is another time in each run."""
         folded: dict[int, dict[bytes, bytes]] = {}
-        for partition, key, value in self._read(topic):
+        for partition, message in self._read(topic):
+            key, value = message.key(), message.value()
             if key is None or key in (BARRIER_KEY, own_key):
                 continue
             entries = folded.setdefault(partition, {})
@@ -280,7 +281,7 @@ class Chaos:
                 entries[key] = value
         return folded
 
-    def _read(self, topic: str) -> list[tuple[int, bytes | None, bytes | None]]:
+    def _read(self, topic: str) -> list[tuple[int, Message]]:
         """Everything that is committed, by partition and offset."""
         with self._log.admin() as admin:
             facts = admin.topics([topic]).get(topic)
@@ -289,7 +290,7 @@ class Chaos:
         clock = SystemClock()
         with self._log.restore_consumer("chaos") as consumer:
             return [
-                (p, message.key(), message.value())
+                (p, message)
                 for p in range(facts.partitions)
                 for batch in read_to_end(consumer, TopicPartition(topic, p), clock)
                 for message in batch

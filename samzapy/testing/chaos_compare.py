@@ -25,6 +25,7 @@ class Output(NamedTuple):
     partition: int
     key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +91,10 @@ def _ordered(topic: str, must: Sequence[Output], is_: Sequence[Output]) -> Itera
         yield Difference(f"topic {topic}", ORDER, len(wrong), f"key {_text(wrong[0][1])} of partition {wrong[0][0]}")
 
 
-def _by_key(records: Iterable[Output]) -> dict[tuple[int, bytes | None], list[bytes | None]]:
-    found: dict[tuple[int, bytes | None], list[bytes | None]] = {}
+def _by_key(records: Iterable[Output]) -> dict[tuple[int, bytes | None], list[Output]]:
+    found: dict[tuple[int, bytes | None], list[Output]] = {}
     for record in records:
-        found.setdefault((record.partition, record.key), []).append(record.value)
+        found.setdefault((record.partition, record.key), []).append(record)
     return found
 
 
@@ -109,7 +110,8 @@ def _state(store: str, must: Mapping[int, Mapping[bytes, bytes]], is_: Mapping[i
 
 def _shown(record: Output) -> str:
     place = "any partition" if record.partition == ANY else f"partition {record.partition}"
-    return f"{place}, key {_text(record.key)}, value {_text(record.value)}"
+    headers = f", headers {', '.join(f'{name}={_text(value)}' for name, value in record.headers)}" if record.headers else ""
+    return f"{place}, key {_text(record.key)}, value {_text(record.value)}{headers}"
 
 
 def _text(data: bytes | None) -> str:

@@ -17,6 +17,7 @@ from samzapy.container.container import Container
 from samzapy.model.dead_letter import Origin, parse_origin
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.dead_letters import DeadLetters
+from samzapy.ops.letter_choice import Filter, replay_of
 from samzapy.ops.letters import Entry, Found
 from samzapy.ops.replay_time import why_not_own
 from samzapy.ports import Consumer, Message, TopicSpec, TransactionalProducer
@@ -351,6 +352,9 @@ def test_a_broadcast_record_that_some_tasks_have_processed_goes_back_only_if_tha
     assert "--to-all-tasks" in refused.value.remedy
     assert {Origin("all", 0, 0), Origin("in", 0, 0)} == {e.letter.origin for e in checked.replay(None, quiet)}
     assert 1 == len(checked.passed_by(checked.read()))
+    for chosen, passed_by in ((Filter(), 1), (Filter(topic="all"), 1), (Filter(task="Partition 0"), 1), (Filter(topic="in"), 0), (Filter(error="other"), 0)):
+        plan = replay_of(checked, checked.read(), None, chosen)
+        assert ([], passed_by) == (list(plan.waiting), len(plan.passed_by)), chosen
     assert [Origin("all", 0, 1)] == [e.letter.origin for e in DeadLetters(JOB, ("in", "all"), bench.log, bench.clock).replay(None, quiet)]
 
 

@@ -112,6 +112,14 @@ def test_a_run_that_proved_nothing_is_invalid() -> None:
     assert INVALID == result([hit], [], Outcome({}, {}))[0]
 
 
+def test_a_header_that_differs_is_a_difference() -> None:
+    calm, stormy = outcome(A1._replace(headers=(("n", b"1"),))), outcome(A1._replace(headers=(("n", b"2"),)))
+    assert [] == compare(calm, calm, True, True)
+    missing, new = compare(calm, stormy, True, False)
+    assert [(MISSING, 1), (NEW, 1)] == [(d.kind, d.count) for d in (missing, new)]
+    assert "key 'a', value '1', headers n='1'" in str(missing)
+
+
 def test_what_differs_without_faults_too_proves_nothing() -> None:
     hit = StrikeDone(1.0, KILL, "container 0", 2.0, True, "")
     lost, lost_elsewhere, twice = (Difference(*given, 3, "") for given in (("topic a", "missing"), ("topic b", "missing"), ("topic a", "doubled")))
