@@ -47,8 +47,9 @@ class Times:
         if not timed:
             return
         task.time = time = TaskTime()
-        lanes = [self._lane(one, task.committed.inputs[str(one.partition)].time or LaneMark(), time) for one in timed]
-        time.begin(lanes, self._sets, dict(task.committed.watermarks))
+        marks = {one.partition: task.committed.inputs[str(one.partition)].time for one in timed}
+        lanes = [self._lane(one, marks[one.partition] or LaneMark(), time) for one in timed]
+        time.begin(lanes, self._sets, dict(task.committed.watermarks), [partition for partition, mark in marks.items() if mark is None])
 
     def _lane(self, task_input: TaskInput, mark: LaneMark, time: TaskTime) -> Lane:
         spec, partition, now_ms = task_input.spec, task_input.partition, self._clock.now_ms

@@ -11,6 +11,7 @@ from typing import Any
 from samzapy.container.lane_time import ADVANCE, LEAP_RECORDS, LaneTime
 from samzapy.container.marked_lane import MarkedLane
 from samzapy.model.event_time import END, NEVER
+from samzapy.model.offsets import TopicPartition
 
 Lane = LaneTime | MarkedLane
 
@@ -147,8 +148,11 @@ class TaskTime:
         self.lanes: list[Lane] = []
         self.stages: list[StageTime] = []
 
-    def begin(self, lanes: Sequence[Lane], sets: Collection[Sequence[str]] | None, known: dict[str, int]) -> None:
-        """Its lanes, the topics of each of its stages (None: one of all), and the watermarks of the checkpoint by stage."""
+    def begin(
+        self, lanes: Sequence[Lane], sets: Collection[Sequence[str]] | None, known: dict[str, int], new: Collection[TopicPartition] = ()
+    ) -> None:
+        """Its lanes, the topics of each of its stages (None: one of all), the watermarks of the checkpoint by stage, and the partitions that no commit of
+        this task has had a time of."""
         self.lanes = list(lanes)
         all_topics = [lane.partition.topic for lane in lanes]
         names = sorted({stage_name(topics) for topics in ([all_topics] if sets is None else sets)})
@@ -156,8 +160,11 @@ class TaskTime:
             of = set(name.split("+"))
             fed = [lane for lane in lanes if lane.partition.topic in of]
             if fed:  # a task has no part in a topic with fewer partitions
-                alike = max((at for other, at in known.items() if not of.isdisjoint(other.split("+"))), default=NEVER)
-                stage = StageTime(name, known.get(name, alike))  # of a program that has changed, time does not go back under state that stands
+                stage = StageTime(name, known.get(name, NEVER))
+                # A stage that the checkpoint does not have is of a program that has changed: time does not go back under state that stands. But older
+                # versions left out a stage that had not begun, because a lane of it had brought nothing.
+                if name not in known and not any(lane.newest == NEVER and lane.partition not in new for lane in fed):
+                    stage = StageTime(name, max((at for other, at in known.items() if not of.isdisjoint(other.split("+"))), default=NEVER))
                 stage.lanes.extend(fed)
                 self.stages.append(stage)
 
@@ -183,8 +190,9 @@ class TaskTime:
 
     @property
     def kept(self) -> dict[str, int]:
-        """What the checkpoint keeps, by stage; without those of which nothing is known yet."""
-        return {stage.name: at for stage in self.stages if (at := stage.kept) != NEVER}
+        """What the checkpoint keeps, by stage: also that a stage has not begun, while another has."""
+        kept = {stage.name: stage.kept for stage in self.stages}
+        return kept if any(at != NEVER for at in kept.values()) else {}
 
     def save(self) -> Any:
         """The times as they are, for `go_back`."""

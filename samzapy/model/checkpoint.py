@@ -67,7 +67,8 @@ class Checkpoint:
         startpoint_id: the last `checkpoint set` that was carried out, or "".
         ended_run_id: the run in which this task has ended, by its end of stream or by `shutdown()`, or "".
         fingerprint: what must not change between runs (serdes, stores, task count), as text per subject.
-        watermarks: how far the task's event time has come, in milliseconds since 1970, by stage; empty without event time.
+        watermarks: how far the task's event time has come, in milliseconds since 1970, by stage; NEVER: that stage has not begun, while another has. Empty
+            without event time, and before any has begun.
     """
 
     job: str

@@ -12,6 +12,7 @@ import pytest
 from samzapy.api.errors import ConfigurationError, TaskError
 from samzapy.container.times import Times
 from samzapy.container.watermark import StageTime, TaskTime
+from samzapy.model.event_time import NEVER
 from samzapy.ports import TopicSpec
 from samzapy.streams import FINAL, App, Pane, agg, hopping, tumbling, updates
 from samzapy.streams import compile as compiling
@@ -845,3 +846,48 @@ def test_an_accumulator_that_changes_must_not_be_held(monkeypatch: pytest.Monkey
     monkeypatch.setattr(stage, "OF_NUMBERS", stage.OF_NUMBERS | {"collect"})
     with pytest.raises(AssertionError):
         test_a_batch_that_failed_leaves_nothing_in_an_accumulator("collect")
+
+
+# -- two inputs --------------------------------------------------------------------------------------------------------------------------
+
+
+def of_two_inputs() -> App:
+    """Windows of one input alone, and of both: directly, and in a following stage."""
+    app = App()
+    s, u = source(app, "s", "3s"), source(app, "u", "3s")
+    s.window(tumbling("10s")).count("alone").to("alone-out")
+    both = s.merge(u).window(tumbling("10s")).count("both")
+    both.to("both-out")
+    both.late.to("both-late")
+    after = s.merge(u).key_by(lambda v: "k", "k", key=str).window(tumbling("10s")).count("after")
+    after.to("after-out")
+    after.late.to("after-late")
+    return app
+
+
+def counted_of_two_inputs(then: Callable[[Harness], object]) -> dict[str, Any]:
+    """All of one input, then this, then all of the other, whose times are the same: nothing of that is late."""
+    with Harness(of_two_inputs(), tasks=2) as h:
+        for topic in ("s", "u"):
+            for second in range(0, 200, 5):
+                for partition in (0, 1):
+                    h.send(topic, {"at": T0 + second * 1000}, key=f"k{partition}", partition=partition)
+            h.run()
+            then(h)
+        h.end()
+        return {name: sorted((key, str(value)) for key, value in h.output(name)) for name in ("alone-out", "both-out", "both-late", "after-out", "after-late")}
+
+
+@pytest.mark.parametrize("writes", ["now", "before"])
+@pytest.mark.parametrize("then", [Harness.restart, Harness.crash, lambda h: h.crash(keep_state=False)], ids=["restart", "crash", "gone"])
+def test_a_restart_before_another_input_begins_makes_none_of_its_records_late(
+    then: Callable[[Harness], object], writes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the windows of one input have come anywhere then: those of both must not take over how far. `before`: checkpoints as versions before this wrote
+    them, without the stages that had not begun."""
+    if writes == "before":
+        kept = TaskTime.kept.fget
+        monkeypatch.setattr(TaskTime, "kept", property(lambda time: {name: at for name, at in kept(time).items() if at != NEVER}))  # type: ignore[misc]
+    right = counted_of_two_inputs(lambda h: None)
+    assert [] == right["both-late"] == right["after-late"]
+    assert right == counted_of_two_inputs(then)
