@@ -8,7 +8,8 @@ Two things must not stop it or drag it along:
 
 - A lane that has no records would hold it for ever. Such a lane is *idle* and left out, once the broker has said, when asked after the lane had
   stood still for `idle_timeout`, that it stands at its end. Silence alone proves nothing: the client may be busy with other partitions, and a
-  consumer's position may be beyond records that are fetched and not processed. An idle lane that was idle before a start, or while no other
+  consumer's position may be beyond records that are fetched and not processed. A partition that never had a record is idle at the second such answer,
+  without that time: else the first windows of a new topic would wait for partitions that nobody writes. An idle lane that was idle before a start, or while no other
   lane was active, holds the watermark until the broker has said so again: its backlog may have come meanwhile.
 - A record with a wrong clock, far ahead, would make all others late. A *leap* counts when 100 further records of its lane have not
   contradicted it, or one that comes 10 seconds later or more (silence confirms nothing), and no lane gets further ahead of the wall clock than `max_ahead`.
@@ -217,7 +218,7 @@ class LaneTime:
             return False
         if self.idle:
             return not self.proved or now_s - self._asked_s >= ASK_AGAIN_S
-        silent_s = 0.0 if self._is_empty else idle_ms / 1000
+        silent_s = 0.0 if self.is_empty else idle_ms / 1000
         return now_s - self.at_s >= silent_s and now_s - self._asked_s >= ASK_S
 
     def answered(self, end: int, asked_s: float) -> None:
@@ -232,11 +233,11 @@ class LaneTime:
             self.has_more = False  # it is looked at again
         elif self.idle:
             self.proved = True
-        elif asked_s - self.at_s >= idle_ms / 1000 or (self._is_empty and before >= self.at_s):
+        elif asked_s - self.at_s >= idle_ms / 1000 or (self.is_empty and before >= self.at_s):
             self.idle = self.proved = True
             self._set_limits()
 
     @property
-    def _is_empty(self) -> bool:
-        """Its partition never had a record."""
+    def is_empty(self) -> bool:
+        """Its partition never had a record, as far as is known: it is idle as soon as the broker has said twice that there is none."""
         return self.position == 0 and self.newest == NEVER

@@ -220,6 +220,8 @@ def _why(lane: Lane, now_s: float) -> str:
     idle = "never counts as idle" if lane.rules.idle_ms is None else f"idle after {lane.rules.idle_ms / 1000:g} s"
     if lane.leap is not None and lane.leap.records < LEAP_RECORDS:
         return f"{lane.partition}, whose newest record is too far ahead to count until others agree with it"
+    if lane.is_empty and lane.rules.idle_ms is not None:
+        return f"{lane.partition}, which never had a record: left out when its broker has said so twice"
     if lane.position < 0:  # nobody has said where it stands: `at_s` means nothing yet
         return f"{lane.partition}, not read yet since the start"
     return f"{lane.partition}, silent for {_lasting(now_s - lane.at_s)}, {idle}"
