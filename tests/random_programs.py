@@ -72,6 +72,7 @@ class Program:
         follows = placed and self._draw.random() < 0.3
         self.places = chain([*first, *([] if follows else [self._through()])], self._forks(depth=0))
         self.outputs = [place.output for place in self._all(self.places) if place.output is not None]
+        self.of_two = self._draw.random() < 0.5  # whether it can read two inputs: some of the keys come in the second
 
     @property
     def topics(self) -> list[str]:
@@ -80,11 +81,15 @@ class Program:
     def __str__(self) -> str:
         return "\n".join(self._lines(self.places, 0))
 
-    def app(self, topic: str, prefix: str = "", **time: Any) -> App:
-        """The program, which reads `topic` and writes to topics that begin with `prefix`."""
+    def app(self, topic: str, prefix: str = "", second: str = "", **time: Any) -> App:
+        """The program, which reads `topic` and writes to topics that begin with `prefix`. `second`: another input, which is read together with the first; the
+        first alone feeds a window besides, so that a task has stages with a common input."""
         app = App()
         time = {"watermark_delay": f"{DELAY * STEP_MS}ms", "idle_timeout": None, **time}
         numbers = app.stream(topic, key=str, value=str, time=at, **time).map(number, value=int)
+        if second:
+            numbers.window(tumbling("1m")).count("alone")
+            numbers = numbers.merge(app.stream(second, key=str, value=str, time=at, **time).map(number, value=int))
         self._build(self.places, numbers, prefix)
         return app
 

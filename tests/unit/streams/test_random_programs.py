@@ -10,13 +10,21 @@ from samzapy.testing import Harness
 from tests.random_programs import Program, drawn, records_at_random
 
 
+def is_second(key: str) -> bool:
+    """Whether the records of a key come in the second input, where there is one."""
+    return int(key.removeprefix("key-")) % 3 == 0
+
+
 def live_through(program: Program, draw: random.Random) -> list[str]:
     """A life of the program; what is wrong with what came out."""
     tasks, ends = draw.randint(1, 4), draw.random() < 0.3
     given = records_at_random(draw, draw.randint(20, 120), tasks)
-    with Harness(program.app("in"), tasks=tasks) as h:
+    second = "too" if program.of_two and draw.random() < 0.7 else ""
+    if second and draw.random() < 0.5:
+        given.sort(key=lambda record: is_second(record[1]))  # nothing of it comes before all of the first
+    with Harness(program.app("in", second=second), tasks=tasks) as h:
         for partition, key, text in given:
-            h.send("in", text, key=key, partition=partition)
+            h.send(second if second and is_second(key) else "in", text, key=key, partition=partition)
             fate = draw.random()
             if fate < 0.08:
                 h.run(commit=draw.random() < 0.5)
@@ -35,7 +43,7 @@ def live_through(program: Program, draw: random.Random) -> list[str]:
     return program.problems([(key, text) for _, key, text in given], found, every_task, strict=not ends)
 
 
-@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.prove) for seed in range(3, 300))])
+@pytest.mark.parametrize("seed", [1, 2, 18, *(pytest.param(seed, marks=pytest.mark.prove) for seed in range(3, 300) if seed != 18)])
 def test_a_program_drawn_at_random_does_what_plain_loops_do(seed: int) -> None:
     program = drawn(seed)
     assert [] == live_through(program, random.Random(seed)), f"\n{program}"
