@@ -49,7 +49,7 @@ class Times:
         task.time = time = TaskTime()
         marks = {one.partition: task.committed.inputs[str(one.partition)].time for one in timed}
         lanes = [self._lane(one, marks[one.partition] or LaneMark(), time) for one in timed]
-        time.begin(lanes, self._sets, dict(task.committed.watermarks), [partition for partition, mark in marks.items() if mark is None])
+        time.begin(lanes, self._sets, task.committed.watermarks, [partition for partition, mark in marks.items() if mark is None])
 
     def _lane(self, task_input: TaskInput, mark: LaneMark, time: TaskTime) -> Lane:
         spec, partition, now_ms = task_input.spec, task_input.partition, self._clock.now_ms

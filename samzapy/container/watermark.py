@@ -5,7 +5,7 @@ Pure, as lane_time.py is, which says what that is for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from samzapy.container.lane_time import ADVANCE, LEAP_RECORDS, LaneTime
@@ -149,7 +149,7 @@ class TaskTime:
         self.stages: list[StageTime] = []
 
     def begin(
-        self, lanes: Sequence[Lane], sets: Collection[Sequence[str]] | None, known: dict[str, int], new: Collection[TopicPartition] = ()
+        self, lanes: Sequence[Lane], sets: Collection[Sequence[str]] | None, known: Mapping[str, int], new: Collection[TopicPartition]
     ) -> None:
         """Its lanes, the topics of each of its stages (None: one of all), the watermarks of the checkpoint by stage, and the partitions that no commit of
         this task has had a time of."""
@@ -160,11 +160,7 @@ class TaskTime:
             of = set(name.split("+"))
             fed = [lane for lane in lanes if lane.partition.topic in of]
             if fed:  # a task has no part in a topic with fewer partitions
-                stage = StageTime(name, known.get(name, NEVER))
-                # A stage that the checkpoint does not have is of a program that has changed: time does not go back under state that stands. But older
-                # versions left out a stage that had not begun, because a lane of it had brought nothing.
-                if name not in known and not any(lane.newest == NEVER and lane.partition not in new for lane in fed):
-                    stage = StageTime(name, max((at for other, at in known.items() if not of.isdisjoint(other.split("+"))), default=NEVER))
+                stage = StageTime(name, known[name] if name in known else _not_kept(name, fed, known, new))
                 stage.lanes.extend(fed)
                 self.stages.append(stage)
 
@@ -209,6 +205,15 @@ class TaskTime:
     def status(self, now_s: float, now_ms: int) -> dict[str, object]:
         """For people, by stage (`StageTime.status`)."""
         return {name: told for stage in self.stages for name, told in stage.status(now_s, now_ms).items()}
+
+
+def _not_kept(name: str, fed: Sequence[Lane], known: Mapping[str, int], new: Collection[TopicPartition]) -> int:
+    """The watermark of a stage that the checkpoint does not have. It is of a program that has changed: time does not go back under state that stands. But
+    older versions left out a stage that had not begun, because a lane of it had brought nothing."""
+    if any(lane.newest == NEVER and lane.partition not in new for lane in fed):
+        return NEVER
+    of = set(name.split("+"))
+    return max((at for other, at in known.items() if not of.isdisjoint(other.split("+"))), default=NEVER)
 
 
 def _why(lane: Lane, now_s: float) -> str:

@@ -15,7 +15,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -281,20 +281,18 @@ class Chaos:
                 entries[key] = value
         return folded
 
-    def _read(self, topic: str) -> list[tuple[int, Message]]:
+    def _read(self, topic: str) -> Iterator[tuple[int, Message]]:
         """Everything that is committed, by partition and offset."""
         with self._log.admin() as admin:
             facts = admin.topics([topic]).get(topic)
         if facts is None:
-            return []
+            return
         clock = SystemClock()
         with self._log.restore_consumer("chaos") as consumer:
-            return [
-                (p, message)
-                for p in range(facts.partitions)
-                for batch in read_to_end(consumer, TopicPartition(topic, p), clock)
-                for message in batch
-            ]
+            for partition in range(facts.partitions):
+                for batch in read_to_end(consumer, TopicPartition(topic, partition), clock):
+                    for message in batch:
+                        yield partition, message
 
 
 class _Feeder:

@@ -63,6 +63,14 @@ def records(tmp_path: Path) -> Path:
     return path
 
 
+def becomes(job: Path, unique: str, program: str) -> None:
+    """Make the job file that of a program, which finds the beginning of its topics' names in `NAME`."""
+    module = f"program_{unique.replace('-', '_')}"
+    (job.parent / f"{module}.py").write_text(f"NAME = {unique!r}\n{program}")
+    document = json.loads(job.read_text())
+    job.write_text(json.dumps({**{key: document[key] for key in ("job", "kafka", "commit", "containers", "state")}, "app": f"{module}:app"}))
+
+
 def chaos(job: Path, records: Path, *options: str) -> Result:
     return CliRunner().invoke(
         app, ["chaos", str(job), "--input", str(records), "--yes-on-this-cluster", *options], standalone_mode=False
@@ -95,10 +103,7 @@ numbers.broadcast("all").count("seen").to(f"{NAME}-seen")
 @pytest.mark.slow
 def test_a_program_of_two_stages_is_clean_and_nothing_is_left(kafka: str, job: Path, records: Path, unique: str) -> None:
     """Its records are years old; how far its windows have fired is another time in each run."""
-    module = f"program_{unique.replace('-', '_')}"
-    (job.parent / f"{module}.py").write_text(f"NAME = {unique!r}\n{PROGRAM}")
-    document = json.loads(job.read_text())
-    job.write_text(json.dumps({**{key: document[key] for key in ("job", "kafka", "commit", "containers", "state")}, "app": f"{module}:app"}))
+    becomes(job, unique, PROGRAM)
     told = chaos(job, records, "--seed", str(KILL_FIRST), "--minutes", "0.2", "--partitions", "2")
 
     assert 0 == told.return_value, told.output + str(told.exception)
@@ -118,10 +123,7 @@ numbers.map(lambda v: v["n"], value=int).key_by(lambda n: n % 3, "by-rest", key=
 @pytest.mark.prove
 @pytest.mark.slow
 def test_running_totals_over_partitions_differ_without_faults_too_and_prove_nothing(kafka: str, job: Path, records: Path, unique: str) -> None:
-    module = f"program_{unique.replace('-', '_')}"
-    (job.parent / f"{module}.py").write_text(f"NAME = {unique!r}\n{TOTALS}")
-    document = json.loads(job.read_text())
-    job.write_text(json.dumps({**{key: document[key] for key in ("job", "kafka", "commit", "containers", "state")}, "app": f"{module}:app"}))
+    becomes(job, unique, TOTALS)
     told = chaos(job, records, "--seed", str(KILL_FIRST), "--minutes", "0.1")
 
     assert 1 == told.return_value, told.output + str(told.exception)

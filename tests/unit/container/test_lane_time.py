@@ -290,6 +290,15 @@ def test_idle_never() -> None:
     assert s.stage.waits_for(s.now_s) == "in[1], silent for 99 s, never counts as idle"
 
 
+def test_of_a_partition_that_never_had_a_record_it_is_said_that_it_is_not_waited_for_long() -> None:
+    s = Stage(2, TimeRules(idle_ms=300_000))
+    s.send(0, 100)
+    s.read(0)
+    s.now_s = 1.0
+    s.look(answers=False)
+    assert s.stage.waits_for(s.now_s) == "in[1], which never had a record: left out when its broker has said so twice"
+
+
 def test_how_long_a_lane_is_silent_is_not_said_before_it_was_read_and_is_said_in_hours() -> None:
     s = Stage(2, TimeRules(idle_ms=None))
     assert s.stage.waits_for(48_837.0) == "in[0], not read yet since the start"
