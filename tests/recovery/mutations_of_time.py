@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from samzapy.container import watermark
 from samzapy.container.collector import Collector
 from samzapy.container.committer import Committer
 from samzapy.container.marked_lane import MarkedLane
 from samzapy.container.marks import Marks
-from samzapy.model.event_time import LaneMark
+from samzapy.container.watermark import TaskTime
+from samzapy.model.event_time import NEVER, LaneMark
 from samzapy.streams.combining import Combiner
 from samzapy.streams.operators.window_firing import Slices
 from tests.unit.streams import test_planted_stages as stages
@@ -30,6 +32,22 @@ def _instead(owner: Any, name: str, replacement: Any) -> Iterator[None]:
         setattr(owner, name, before)
 
 
+
+
+@contextmanager
+def _time_of_others() -> Iterator[None]:
+    """A stage that had not begun by the last commit begins with the time of one that has an input of it too."""
+    kept = TaskTime.kept.fget
+    assert kept is not None
+    begun = property(lambda time: {name: at for name, at in kept(time).items() if at != NEVER})
+    with _instead(TaskTime, "kept", begun), _instead(watermark, "_not_kept", _furthest):
+        yield
+
+
+def _furthest(name: str, fed: Any, known: Mapping[str, int], new: Any) -> int:
+    return max((at for other, at in known.items() if {*name.split("+")} & {*other.split("+")}), default=NEVER)
+
+
 BUGS_OF_TIME: Mapping[str, Callable[[], AbstractContextManager[None]]] = {
     "marks outside the transaction": lambda: _instead(Marks, "_send", stages._outside),
     "maximum over the writers": lambda: _instead(MarkedLane, "_combine", stages._largest),
@@ -37,5 +55,6 @@ BUGS_OF_TIME: Mapping[str, Callable[[], AbstractContextManager[None]]] = {
     "records of a following stage outside the transaction": lambda: _instead(Collector, "take", lambda collector, topics: []),
     "purge beyond the committed position": lambda: _instead(Committer, "_apply", stages._ahead),
     "sums are not sent at the cut": lambda: _instead(Combiner, "flush", lambda combiner, send: combiner._waiting.clear()),
+    "a stage that has not begun takes over the time of another": _time_of_others,
     "the cursor of windows is lost": lambda: _instead(Slices, "start", windows._starts_anew),
 }

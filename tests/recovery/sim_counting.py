@@ -20,7 +20,7 @@ REQUIRED = (
     "commits", "commits in doubt", "commits aborted", "suspicious commits", "fenced", "zombie containers", "zombie drivers", "moves",
     "fail-overs", "restored: local", "restored: changelog", "restored: empty", "warm copies", "scalings", "restarts", "outages",
     "transaction timeouts", "held EndTxn", "local state deleted", "old copy brought back", "inputs truncated", "end of stream",
-    "exactly once", "at least once", "batches undone", "with a program", "windows of programs", "internal partitions with records",
+    "exactly once", "at least once", "batches undone", "with a program", "with a second input", "windows of programs", "internal partitions with records",
     "internal partitions purged", *(f"struck in {phase}" for phase in PHASES),
 )  # fmt: skip
 OF_TASKS = ("restored: local", "restored: changelog", "restored: empty", "inputs truncated", "batches undone")  # seen where the job has a task only

@@ -17,7 +17,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.serde.registry import serde_named
 from samzapy.testing.memory_partition import State
 from tests.recovery.audit import Event, Seen, audit, event_of
-from tests.recovery.sim_task import CHAIN, COUNTS, ENDED, ENDS, INPUT, OUTPUT, TABLE, USERS, In, Model, model
+from tests.recovery.sim_task import CHAIN, COUNTS, ENDED, ENDS, INPUT, OUTPUT, SECOND, TABLE, USERS, In, Model, model
 from tests.simulation.disk import Generation
 from tests.simulation.simulation import Simulation
 
@@ -40,7 +40,7 @@ class History:
         outputs = [output.topic for output in sim.settings.outputs]
         self.changelogs = {name: job.changelog_topic(name) for name, s in sim.settings.stores.items() if s.changelog is not False}
         self.places = sim.places(
-            [INPUT, TABLE, *outputs, job.checkpoint_topic, job.coordinator_topic, *self.changelogs.values()]
+            [INPUT, SECOND, TABLE, *outputs, job.checkpoint_topic, job.coordinator_topic, *self.changelogs.values()]
         )  # fmt: skip
         self._kept: dict[TopicPartition, dict[int, Kept]] = {place: {} for place in self.places}
 

@@ -35,6 +35,7 @@ FAILURES = (
     ("flush", "aborted"), ("abort", "in_doubt_lost"), ("send", "aborted"), ("init", "in_doubt_lost"),
 )  # fmt: skip
 PROGRAMS = 1 / 3  # of the seeds
+SECOND = 1 / 2  # of the programs
 CRASH, LATE_CRASH, FREEZE = "crash", "late crash", "freeze"
 
 
@@ -70,6 +71,7 @@ class Plan:
         odds: of what goes wrong by chance.
         by_batch: whether the task defines process_batch.
         program: whether the job is a program of streams, drawn by the seed (sim_program).
+        second_from: when the first record comes in the second input of a program, maybe after all is over; None: it reads one.
         rests: whether the job is healed and comes to rest between its two runs.
         small_batches: whether a poll, a restore and a warm copy take few records at a time.
         ending: how the first run ends: stop, crash, or overlap (the second begins beside it).
@@ -94,6 +96,7 @@ class Plan:
     rests: bool
     by_batch: bool
     program: bool
+    second_from: float | None
     ending: str
     interlude: str
     strikes: tuple[Strike, ...]
@@ -132,7 +135,8 @@ def plan_of(seed: int, program: bool | None = None) -> Plan:
         pause_odds=draw.choice((0.0, 0.05, 0.3)), switch_odds=draw.choice((0.0, 0.02, 0.1)), late_kills=draw.choice((0.0, 0.3, 0.9)),
         lost_batches=draw.choice((0.0, 0.5, 1.0)), drivers_share_host=draw.random() < 0.7, strangers=draw.random() < 0.3,
         cleans=interlude == "age" or draw.random() < 0.6, rests=interlude in ("age", "truncate") or draw.random() < 0.4,
-        program=program, by_batch=random.Random(f"{seed}/batches").random() < 0.3,  # a draw of its own: the other seeds' stories stay what they were
+        program=program, second_from=None,
+        by_batch=random.Random(f"{seed}/batches").random() < 0.3,  # a draw of its own: the other seeds' stories stay what they were
         ending=ending if interlude == "" else ("crash" if ending == "overlap" else ending), interlude=interlude,
         strikes=strikes, events=tuple(sorted(events, key=lambda event: event.at)), small_batches=draw.random() < 0.3,
         late_strikes=() if interlude == "truncate" else _strikes(draw, draw.randint(0, 3), 4.0, ending=True),
@@ -141,9 +145,11 @@ def plan_of(seed: int, program: bool | None = None) -> Plan:
 
 
 def of_program(plan: Plan) -> Plan:
-    """The same story of a program: it reads one input, whose texts are numbers that nobody else writes, from its start."""
+    """The same story of a program: it reads one input or two, whose texts are numbers that nobody else writes, from their start."""
+    draw = random.Random(f"{plan.seed}/second input")
+    second_from = draw.uniform(-0.5, 1.2) * plan.faults_s if draw.random() < SECOND else None
     job = {**plan.job, "table": False, "table_of_all": False, "start": "earliest"}
-    return replace(plan, job=job, strangers=False, by_batch=False, interlude=plan.interlude if plan.interlude != "truncate" else "delete")
+    return replace(plan, job=job, strangers=False, by_batch=False, second_from=second_from, interlude=plan.interlude if plan.interlude != "truncate" else "delete")
 
 
 def _strikes(draw: random.Random, count: int, within_s: float, ending: bool = False) -> tuple[Strike, ...]:

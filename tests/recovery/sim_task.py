@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 from tests.recovery.chain_task import GENESIS, link
 
-INPUT, TABLE, OUTPUT, ENDS = "sim-in", "sim-table", "sim-out", "sim-ends"
+INPUT, SECOND, TABLE, OUTPUT, ENDS = "sim-in", "sim-in-too", "sim-table", "sim-out", "sim-ends"
 CHAIN, COUNTS, USERS = "chain", "counts", "users"
 KEYS = 12
 ENDED = "ended/"

@@ -6,18 +6,20 @@ it. A driver may end with an error of Kafka's while the world is disturbed; any 
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 from samzapy.api.errors import LogError
 from samzapy.model.offsets import TopicPartition
 from samzapy.testing.memory_transactions import Session
 from tests.recovery.sim_stage import Stage, code_of, told
-from tests.recovery.sim_task import INPUT, KEYS, TABLE
+from tests.recovery.sim_task import INPUT, KEYS, SECOND, TABLE
 from tests.simulation.baton import Actor
 from tests.simulation.simulation import SimDriver
 
 TABLE_KEYS = 40
 BURSTS = 25
+OF_SECOND = 0.4  # of the records, once it has begun
 KAFKAS = {"SZ300", "SZ301", "SZ310", "SZ311", "SZ312", "SZ313", "SZ314"}  # errors that a disturbed Kafka excuses
 REPLACED = {"SZ312", "SZ314"}
 OUT_OF_RANGE = "SZ320"
@@ -31,7 +33,8 @@ class Writers:
         self._plan, self._draw = stage.plan, stage.draw
         self._session = Session("", stage.sim.cluster.new_producer_id(), 0)
         self._sequences: Counter[TopicPartition] = Counter()
-        self._fed = 0
+        self._fed: Counter[str] = Counter()
+        self._draw_input = random.Random(f"{stage.plan.seed}/inputs")
         self._is_over = False
         self._actors: list[Actor] = []
 
@@ -58,8 +61,15 @@ class Writers:
 
     def feed(self, records: int) -> None:
         for _ in range(records):
-            self._fed += 1
-            self.append(INPUT, self._draw.randrange(self._plan.tasks), f"key-{self._draw.randrange(KEYS)}", str(self._fed))
+            topic = self._next_input()
+            self._fed[topic] += 1
+            self.append(topic, self._draw.randrange(self._plan.tasks), f"key-{self._draw.randrange(KEYS)}", str(self._fed[topic]))
+
+    def _next_input(self) -> str:
+        """Records of the second input begin later, and are older: each input counts for itself."""
+        begins = self._plan.second_from
+        is_second = begins is not None and self._sim.baton.now >= begins and self._draw_input.random() < OF_SECOND
+        return SECOND if is_second else INPUT
 
     def _feed_on(self) -> None:
         for _ in range(BURSTS):

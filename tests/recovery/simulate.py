@@ -67,6 +67,8 @@ def run_seed(seed: int, trace: Callable[[str], None] | None = None, program: boo
     counts["virtual seconds"] += round(sim.baton.now)
     counts["incarnations"] += sum(len(d.containers) for d in sim.drivers)
     counts["with a program" if story.plan.program else "with a task"] += 1
+    if story.plan.second_from is not None:
+        counts["with a second input"] += 1
     if not counts["struck in commit"]:
         counts["without a fault in a commit"] += 1
     return Result(seed, tuple(findings), counts, fingerprint, sim.baton.now)

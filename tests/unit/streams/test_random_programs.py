@@ -7,12 +7,7 @@ import random
 import pytest
 
 from samzapy.testing import Harness
-from tests.random_programs import Program, drawn, records_at_random
-
-
-def is_second(key: str) -> bool:
-    """Whether the records of a key come in the second input, where there is one."""
-    return int(key.removeprefix("key-")) % 3 == 0
+from tests.random_programs import Program, drawn, is_second, records_at_random
 
 
 def live_through(program: Program, draw: random.Random) -> list[str]:
