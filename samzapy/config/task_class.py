@@ -178,7 +178,7 @@ def _broken(key: str, name: str, error: BaseException) -> ConfigError:
         frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename and not f.filename.startswith(f"{ours}/")]
         where, line = (frames[-1].filename, frames[-1].lineno) if frames else (name, 0)
         what = f"it ends the process: {error}" if isinstance(error, user_import.EndsProcess) else _one_line(error)
-    hint = f"Import it by itself: python -c 'import {name}'."
+    hint = f"Correct that line. The whole traceback: python -c 'import {name}'."
     if isinstance(error, ModuleNotFoundError) and error.name:
         hint = f"Install the package that has the module {error.name!r}, or put the module beside the job file."
     return _refusal(key, f"importing {name} failed at {where}:{line}: {what}", hint)

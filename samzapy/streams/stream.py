@@ -141,7 +141,7 @@ class Stream(Generic[K, V]):
         combine: bool = ...,
     ) -> Stream[Any, V]: ...
     def key_by(
-        self, fn: Any, name: str, /, *, key: Any, value: Any = None, partitions: int | None = None, combine: bool = True
+        self, fn: Any, name: str, /, *, key: Any = None, value: Any = None, partitions: int | None = None, combine: bool = True
     ) -> Stream[Any, V]:
         """The same records with a new key. All records of a key are then processed by one task.
 

@@ -23,6 +23,8 @@ def key_by(stream: Stream[Any, Any], fn: Any, name: str, key: Any, value: Any, p
     """What `Stream.key_by` gives."""
     where, what = place(), f"key_by({name!r})"
     found = function(fn, what, where)
+    if key is None:
+        raise refused(f"{what} does not say of what kind the new keys are", "Say it with key=…, for example key=str.", where)
     key_kind = kind_of(key, f"{what}, key=…")
     stream.app.refuse_key(key_kind, what, where)
     return _through(stream, name, "key_by", found, key_kind, value, partitions, where, combine=combine)

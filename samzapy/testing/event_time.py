@@ -6,7 +6,7 @@ import warnings
 from datetime import datetime
 
 from samzapy.container.container import Container
-from samzapy.model.event_time import NEVER, as_utc, in_ms
+from samzapy.model.event_time import MILLISECONDS, NEVER, as_utc, in_ms, looks_like_seconds
 from samzapy.model.names import task_name
 from samzapy.testing.harness_job import HarnessJob, named
 from samzapy.testing.manual_clock import ManualClock
@@ -77,9 +77,15 @@ class EventTime:
         at = named("task with event time", task_name(task), tasks).watermark
         return None if at == NEVER else at
 
-    def _warn_of_times_ahead(self, container: Container) -> None:
-        """Warn once, at the line of the test, of records that do not move event time because they are after the harness's clock."""
+    def _warn_of_times(self, container: Container) -> None:
+        """Warn once, at the line of the test, of times that look like seconds, and of records that do not move event time because they are after the
+        harness's clock."""
         now_ms = self.clock.now_ms()
+        in_seconds = [at for task in container.tasks.values() if task.time is not None for at in task.time.kept.values() if looks_like_seconds(at)]
+        if in_seconds and not self._has_warned:
+            self._has_warned = True
+            what = f"event time is {as_utc(max(in_seconds))}: the records' times look like seconds that are read as milliseconds."
+            warnings.warn(f"{what} {MILLISECONDS}", stacklevel=4)
         lanes = [one.lane for task in container.tasks.values() for one in task.inputs if one.lane is not None]
         topics = sorted({lane.partition.topic for lane in lanes if lane.leap is not None and lane.leap.time > now_ms})
         if topics and not self._has_warned:

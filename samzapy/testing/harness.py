@@ -217,7 +217,7 @@ class Harness(EventTime):
             idle = 0
             while idle < TURNS_WITHOUT_PROGRESS and not container.finished:
                 idle = 0 if container.step(0.0) else idle + 1
-            self._warn_of_times_ahead(container)
+            self._warn_of_times(container)
             if not commit or container.finished:
                 return
             is_committed = container.commit_or_roll_back()  # if not, the records are processed again
@@ -274,7 +274,7 @@ class Harness(EventTime):
         while not container.finished:
             if not container.step(0.0):
                 self.clock.advance(0.01)
-        self._warn_of_times_ahead(container)
+        self._warn_of_times(container)
         self._run += 1  # the tasks of this run have ended: what follows is a new run
 
     @property

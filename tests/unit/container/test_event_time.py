@@ -282,6 +282,7 @@ def test_time_that_is_switched_off_is_forgotten_and_the_checkpoint_is_readable_b
         assert b'"version":1' in h.checkpoint().to_bytes()
 
 
+@pytest.mark.filterwarnings("ignore:event time is 1970")
 def test_times_in_seconds_are_warned_of_once_for_a_topic(caplog: pytest.LogCaptureFixture) -> None:
     with harness(tasks=2) as h:
         for second in range(3):
@@ -351,6 +352,21 @@ def test_records_after_the_clock_of_a_harness_are_warned_of_once_and_it_can_star
     assert "now=" in told
     for now in (1_900_000_060_000, datetime(2030, 3, 17, 17, 47, 40, tzinfo=UTC)):
         assert times_of_2030(now=now) == ([], [2, 1])
+
+
+def test_times_in_seconds_are_warned_of_once() -> None:
+    app = App()
+    app.stream("in", key=str, value=dict, time=lambda value: value["at"], watermark_delay="0s").window(tumbling("10s")).count("n").to("out")
+    with warnings.catch_warnings(record=True) as told, Harness(app) as h:
+        warnings.simplefilter("always")
+        for at in (1_600_000_000, 1_600_000_020):
+            h.send("in", {"at": at}, key="a")
+            h.run()
+        h.end()
+    (one,) = told
+    assert "event time is 1970-01-19 12:26:40 UTC" in str(one.message)
+    assert "multiply them by 1000" in str(one.message)
+    assert one.filename == __file__
 
 
 def test_a_second_harness_has_no_clock_of_its_own() -> None:

@@ -174,6 +174,11 @@ def test_the_name_of_a_field_is_no_function_and_the_remedy_shows_one(wrong: Call
         wrong(App())
 
 
+def test_a_new_key_without_its_kind_is_refused_with_what_to_write() -> None:
+    with pytest.raises(ConfigurationError, match=r"key_by\('by-length'\) does not say of what kind the new keys are.*key=str"):
+        App().stream("s", value=str).key_by(len, "by-length")  # type: ignore[call-overload]
+
+
 @pytest.mark.parametrize(("name", "operator"), [("groupby", "key_by"), ("group_by", "key_by"), ("join", "lookup"), ("flatmap", "flat_map"), ("where", "filter")])
 def test_a_name_from_elsewhere_leads_to_the_operator(name: str, operator: str) -> None:
     stream: Any = App().stream("s", key=str, value=dict)
