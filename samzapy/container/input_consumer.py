@@ -55,31 +55,37 @@ class InputConsumer(Closing):
         began = clock.monotonic()
         self._least_until = began + (min(LEAST_S, caution.watch_s) if caution.deaths > 1 else 0.0)
         self._little_until = began + caution.watch_s
-        self._now = self._new()
+        self.fetch = self._fetch()
+        self._begin(make(self.fetch))
         if self.fetch is not Fetch.USUAL:
             LOG.info("container %d: %s", number, self.why_slow())
 
-    def _new(self) -> Consumer:
-        self.fetch = self._fetch()
+    def _begin(self, consumer: Consumer) -> None:
+        self._now = consumer
         self.stalled: list[str] = []
         self.must_grow = False
         self._trouble: SamzapyError | None = None  # met while single batches were gathered
-        return self._make(self.fetch)
 
     def _fetch(self) -> Fetch:
         now = self._clock.monotonic()
         return Fetch.LEAST if now < self._least_until else Fetch.LITTLE if now < self._little_until else Fetch.USUAL
 
-    def renew(self) -> None:
-        """A new one, to which nothing is assigned, in place of the old."""
+    def renew(self, positions: Mapping[TopicPartition, int]) -> None:
+        """A new one in place of the old, to read these from these offsets. If the broker does not answer the new one, the old one stays."""
         for why in self.stalled:
             LOG.warning("container %d: %s. It gets a new consumer", self._number, why)
-        grows, before = self.must_grow, self.fetch
-        fresh = self._new()
-        old, self._now = self._now, fresh
-        old.close()
-        if grows:
-            LOG.info("container %d has not died again: it fetched %s at a time, now %s", self._number, before.value, self.fetch.value)
+        fetch = self._fetch()
+        fresh = self._make(fetch)
+        try:
+            fresh.assign(positions)
+        except SamzapyError:
+            fresh.close()
+            raise
+        self._now.close()
+        if self.must_grow:
+            LOG.info("container %d has not died again: it fetched %s at a time, now %s", self._number, self.fetch.value, fetch.value)
+        self.fetch = fetch
+        self._begin(fresh)
 
     def why_slow(self) -> str:
         """For the status: that it fetches less than usual, and why; "" otherwise."""

@@ -258,7 +258,7 @@ class Inputs:
         why = why_it_stands(str(partition), position, end, self._by_partition[partition][0].end, self._stall_s)
         return why, bool(why)
 
-    def read_again(self, renew: Callable[[], None]) -> None:
+    def read_again(self, renew: Callable[[Mapping[TopicPartition, int]], None]) -> None:
         """Continue with a new consumer, which `renew` makes, at each task's next offsets; only between two batches."""
         stand = self.positions(())
         start: dict[TopicPartition, int] = {}
@@ -266,9 +266,8 @@ class Inputs:
             for task_input in readers:
                 task_input.resume_at = max(task_input.resume_at, stand[task_input.task.name][partition])
             start[partition] = min(stand[task_input.task.name][partition] for task_input in readers)
-        renew()
+        renew(start)
         self._paused = set()
-        self._consumer.assign(start)
         self._hold()
 
     def tasks(self) -> list[TaskInstance]:

@@ -43,6 +43,19 @@ class LogWithASilentConsumer(MemoryLog):
         return SilentOnOne(self._cluster, group_id) if self.made == 1 else super().consumer(group_id, name)
 
 
+class AwayFromItsBroker(MemoryConsumer):
+    """Its broker is away."""
+
+    def bounds(self, partition: TopicPartition) -> Bounds:
+        raise ClusterUnreachable(f"the bounds of {partition}: no answer in 10 s.", "")
+
+
+class LogWhoseSecondConsumerIsUnanswered(LogWithASilentConsumer):
+    def consumer(self, group_id: str, name: str, small: bool = False) -> MemoryConsumer:
+        made = super().consumer(group_id, name)
+        return AwayFromItsBroker(self._cluster, group_id) if self.made == 2 else made
+
+
 class SilentAlsoAfterAPause(SilentOnOne):
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         super().resume({*partitions} - {SILENT})
@@ -85,6 +98,22 @@ def test_a_partition_on_which_the_consumer_is_silent_is_read_by_a_new_one(tmp_pa
     assert 2 == log.made
     _step_for(bench, container, 200)
     assert (2, ["", ""]) == (log.made, [t["reason"] for t in container.status()["tasks"]])
+
+
+def test_if_no_broker_answers_the_new_one_the_old_one_stays(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The container then starts over; it can still say where it stands, and the next new one reads on."""
+    bench, _ = _bench(tmp_path)
+    bench.log = log = LogWhoseSecondConsumerIsUnanswered(bench.cluster)
+    container = bench.start()
+    with pytest.raises(ClusterUnreachable):
+        _step_for(bench, container, 80)
+    assert 2 == log.made
+    assert [2, 0] == [at for task in container.status()["tasks"] for at in task["positions"].values()]
+    container.drop_all()
+    container.own()
+    _step_for(bench, container, 100)
+    assert 3 == log.made
+    assert [("a", 1), ("b", 2)] == bench.read("out", 0) == bench.read("out", 1)
 
 
 def test_the_time_of_a_pause_does_not_count(tmp_path: Path) -> None:
