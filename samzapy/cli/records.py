@@ -78,6 +78,7 @@ def send(
     partitions: Annotated[
         int | None, typer.Option(min=1, help="If the topic does not exist, create it with this many partitions.", show_default=False)
     ] = None,
+    compact: Annotated[bool, typer.Option("--compact", help="With --partitions: create it compacted, so that it keeps the newest record of each key.")] = False,
     job_file: Annotated[
         Path | None,
         typer.Option("--job", metavar="JOB.yaml", help="A job that has this topic: its Kafka, and its serdes for the topic.", show_default=False),
@@ -89,6 +90,8 @@ def send(
     """Send lines from stdin as records."""
     if key_serde is not None and not keyed:
         raise ConfigurationError("--key-serde without --key: the lines have no keys.", "Add --key, and write key<TAB>value.")
+    if compact and not (keyed and partitions):
+        raise ConfigurationError("--compact is for a new topic whose records have keys.", "Add --key and --partitions N.")
     if not TOPIC_NAME.fullmatch(topic):
         raise ConfigurationError(f"{topic!r} is not a topic name.", "Letters, digits, '.', '_' and '-', at most 249 of them.")
     log, servers, names, find = _of_job(job_file, topic, servers, more, sets)
@@ -104,15 +107,18 @@ def send(
     if facts is not None:
         form = replace(form, max_bytes=facts.max_message_bytes)
     source = sys.stdin.buffer
-    count = send_lines(source, stat.S_ISREG(os.fstat(source.fileno()).st_mode), form, topic, log, creates=0 if facts is not None else partitions or 0)
+    creates = None if facts is not None or partitions is None else TopicSpec(topic, partitions, {"cleanup.policy": "compact"} if compact else {})
+    count = send_lines(source, stat.S_ISREG(os.fstat(source.fileno()).st_mode), form, topic, log, creates=creates)
     say(f"sent {count} record{'' if count == 1 else 's'} to {topic}")
     if as_json:
         print_json({"topic": topic, "sent": count})
 
 
-def send_lines(source: IO[bytes], is_file: bool, form: LineForm, topic: str, log: Log, tell: Callable[[str], None] = say, creates: int = 0) -> int:
-    """Send the lines of `source`; returns how many there were. `creates`: the topic is not there, and is created with so many partitions once there is a
-    line to send, or there are no lines at all.
+def send_lines(
+    source: IO[bytes], is_file: bool, form: LineForm, topic: str, log: Log, tell: Callable[[str], None] = say, creates: TopicSpec | None = None
+) -> int:
+    """Send the lines of `source`; returns how many there were. `creates`: the topic is not there, and is created so once there is a line to send, or there
+    are no lines at all.
 
     Raises:
         ConfigurationError: some lines are no records. They were all told; of a file nothing was sent, of a stream the others were.
@@ -134,8 +140,8 @@ def send_lines(source: IO[bytes], is_file: bool, form: LineForm, topic: str, log
     records = records_of(source, form, note)
     first = next(records, None)
     if creates and (first is not None or not bad):
-        _create(log, topic, creates)
-        tell(f"created {topic} with {creates} partition{'' if creates == 1 else 's'}")
+        _create(log, creates)
+        tell(f"created {topic} with {creates.partitions} partition{'' if creates.partitions == 1 else 's'}{', compacted' if creates.config else ''}")
     count = 0
     if first is not None:
         producer = log.plain_producer("samzapy-send")
@@ -303,9 +309,9 @@ def log_of(servers: str) -> Log:
     return KafkaLog(client, client, client, commit_timeout_ms=60_000, lease_ms=MESSAGE_TIMEOUT_MS)
 
 
-def _create(log: Log, topic: str, partitions: int) -> None:
+def _create(log: Log, spec: TopicSpec) -> None:
     with log.admin() as admin:
-        admin.create([TopicSpec(topic, partitions)])
+        admin.create([spec])
 
 
 def _if_there(log: Log, topic: str) -> TopicFacts | None:

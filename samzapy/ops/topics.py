@@ -249,7 +249,13 @@ def made_by_hand(settings: Settings, *topics: str) -> str:
     client = settings.kafka_client
     if str(client.get("security.protocol", "plaintext")).lower() != "plaintext":
         return f"{', '.join(topics)}, with your cluster's tools."  # `samzapy send` has no credentials
-    return " and ".join(f"`{command_that_makes(topic, str(client['bootstrap.servers']))}`" for topic in topics) + ", or with more partitions."
+    servers, tables = str(client["bootstrap.servers"]), _tables(settings)
+    return " and ".join(f"`{command_that_makes(topic, servers, compact=topic in tables)}`" for topic in topics) + ", or with more partitions."
+
+
+def _tables(settings: Settings) -> set[str]:
+    """The topics that a program reads into tables."""
+    return {one.topic for one in settings.inputs if settings.app is not None and one.bootstrap}
 
 
 def _refuse_collisions(users: list[str], wanted: list[TopicSpec]) -> None:

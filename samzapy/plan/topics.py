@@ -122,6 +122,6 @@ def _set_policy(spec: TopicSpec, policy: str) -> str:
     return f"with Kafka's own tools, set cleanup.policy={policy} for {spec.name}"
 
 
-def command_that_makes(topic: str, servers: str, partitions: int = 4) -> str:
-    """A line for a shell; of `samzapy send` and nothing to send."""
-    return f"samzapy send {topic} --partitions {partitions} --kafka {shlex.quote(servers)} < /dev/null"
+def command_that_makes(topic: str, servers: str, partitions: int = 4, *, compact: bool = False) -> str:
+    """A line for a shell; of `samzapy send` and nothing to send. `compact`: for a table, of which Kafka must delete nothing by age."""
+    return f"samzapy send {topic} --partitions {partitions}{' --key --compact' if compact else ''} --kafka {shlex.quote(servers)} < /dev/null"

@@ -20,6 +20,7 @@ from samzapy.serde.record import RecordSerde
 from samzapy.serde.record_keys import as_key
 from samzapy.serde.registry import serde_named
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
+from tests.command_server import run_samzapy
 from tests.unit.container.bench import HandClock
 
 STRING, INTEGER, JSON, BYTES = ((name, serde_named(name, [])) for name in ("string", "integer", "json", "bytes"))
@@ -33,7 +34,7 @@ class World:
         self.places = [TopicPartition("t", p) for p in range(partitions)]
         self.told: list[str] = []
 
-    def send(self, text: bytes, form: LineForm, is_file: bool = False, topic: str = "t", creates: int = 0) -> int:
+    def send(self, text: bytes, form: LineForm, is_file: bool = False, topic: str = "t", creates: TopicSpec | None = None) -> int:
         return send_lines(io.BytesIO(text), is_file, form, topic, self.log, self.told.append, creates)
 
     def there(self, count: int = 100) -> list[tuple[bytes | None, bytes | None]]:
@@ -105,12 +106,27 @@ def test_all_lines_are_sent_with_or_without_a_last_line_end(is_file: bool) -> No
 def test_a_topic_is_created_for_lines_to_send_or_for_none_but_not_for_bad_ones_alone(is_file: bool) -> None:
     world = World()
     with pytest.raises(ConfigurationError, match="2 of 2 lines are not records; nothing was sent"):
-        world.send(b"x\ny\n", LineForm(INTEGER), is_file, "new", 2)
+        world.send(b"x\ny\n", LineForm(INTEGER), is_file, "new", TopicSpec("new", 2))
     assert not world.log.admin().topics(["new"])
-    assert 1 == world.send(b"7\n", LineForm(INTEGER), is_file, "new", 2)
-    assert 0 == world.send(b"", LineForm(INTEGER), is_file, "other", 1)
+    assert 1 == world.send(b"7\n", LineForm(INTEGER), is_file, "new", TopicSpec("new", 2))
+    assert 0 == world.send(b"", LineForm(INTEGER), is_file, "other", TopicSpec("other", 1))
     assert [2, 1] == [world.log.admin().topics([topic])[topic].partitions for topic in ("new", "other")]
     assert "created new with 2 partitions" in world.told
+
+
+@pytest.mark.parametrize("options", [["--compact"], ["--compact", "--key"], ["--compact", "--partitions", "2"]])
+def test_a_compacted_topic_is_made_for_records_with_keys(options: list[str], tmp_path: Path) -> None:
+    done = run_samzapy(["send", "table", *options], tmp_path, 60.0)
+    assert done.returncode == 2
+    assert "--compact is for a new topic whose records have keys. Add --key and --partitions N." in " ".join(done.stderr.split())
+
+
+def test_a_compacted_topic_is_told_as_such() -> None:
+    world = World()
+    table = TopicSpec("table", 2, {"cleanup.policy": "compact"})
+    assert 0 == world.send(b"", LineForm(STRING, STRING), topic="table", creates=table)
+    assert ["created table with 2 partitions, compacted"] == world.told
+    assert "compact" == world.log.admin().topics(["table"])["table"].config["cleanup.policy"]
 
 
 @dataclass

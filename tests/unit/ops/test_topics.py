@@ -39,6 +39,20 @@ def test_a_topic_that_the_jobs_records_name_is_not_created_again(tmp_path: Path,
     assert story.bench.cluster.facts(topic) is None
 
 
+def test_the_command_that_makes_the_topic_of_a_table_makes_it_compacted() -> None:
+    app = App()
+    app.stream("in", key=str, value=str).lookup(app.table("users", key=str, value=str)).map(str, value=str).to("out")
+    with Harness(app) as h:
+        settings, cluster = h._job.settings, h.cluster
+        h.stop()
+        for topic in ("in", "users"):
+            cluster.delete(topic)
+        with pytest.raises(TopicMissing, match="no input topic in, no input topic users") as refused:
+            prepare_topics(settings, h.log, h.clock)
+    assert "`samzapy send in --partitions 4 --kafka" in refused.value.remedy
+    assert "`samzapy send users --partitions 4 --key --compact --kafka" in refused.value.remedy
+
+
 def test_topics_that_are_refused_are_refused_before_any_is_created(tmp_path: Path) -> None:
     story = Story(tmp_path, ("a", 1))
     outputs = [{"topic": "new", "partitions": 1}]
