@@ -120,6 +120,7 @@ class Story:
     def _end_first_run(self) -> None:
         sim, ending = self.sim, self.plan.ending
         self._supervisor.wants_driver = False
+        self._writers.go_together()
         if ending == "overlap":
             self.stage.say("the second run begins beside the first")
             sim.start(until_end=True, takeover=True)

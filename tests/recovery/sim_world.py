@@ -35,7 +35,7 @@ class Writers:
         self._sequences: Counter[TopicPartition] = Counter()
         self._fed: Counter[str] = Counter()
         self._draw_input = random.Random(f"{stage.plan.seed}/inputs")
-        self._is_over = False
+        self._is_over = self._is_together = False
         self._actors: list[Actor] = []
 
     def begin(self) -> None:
@@ -62,8 +62,13 @@ class Writers:
     def feed(self, records: int) -> None:
         for _ in range(records):
             topic = self._next_input()
-            self._fed[topic] += 1
+            self._fed[topic] = (max(self._fed.values(), default=0) if self._is_together else self._fed[topic]) + 1
             self.append(topic, self._draw.randrange(self._plan.tasks), f"key-{self._draw.randrange(KEYS)}", str(self._fed[topic]))
+
+    def go_together(self) -> None:
+        """From now on the second input is not behind the first: what comes after the end of a bounded run, and is older than what that run has read of
+        another input, is late."""
+        self._is_together = True
 
     def _next_input(self) -> str:
         """Records of the second input begin later, and are older: each input counts for itself."""
