@@ -47,6 +47,46 @@ def test_a_topic_deleted_while_the_job_runs_is_named_and_not_made_again(kafka: s
     assert topic not in admin(kafka).list_topics(timeout=10).topics
 
 
+def test_an_output_deleted_while_the_job_runs_is_named_and_not_made_again(kafka: str, tmp_path: Path, unique: str) -> None:
+    job = Job(kafka, tmp_path, unique, partitions=2, containers={"count": 1})
+    job.feed(["a b", "c d"])
+    with job.running("--local") as running:
+        running.until_caught_up({f"{job.input}[{p}]": 1 for p in (0, 1)})
+        delete_topic(kafka, job.output)
+        job.feed(["late", "later"])
+        assert 1 == running.process.wait(PATIENCE_S)
+    log = (tmp_path / "run.log").read_text()
+    assert f"SZ330]: {job.output}: deleted while the job ran" in log
+    assert "KeyError" not in log
+
+    again = job.run_to_end("--create-topics")  # which makes outputs that give `partitions`; this one does not
+    assert 0 != again.returncode
+    assert job.output in again.stderr
+    assert job.output not in admin(kafka).list_topics(timeout=10).topics
+
+
+def test_an_input_of_a_job_without_state_may_grow_and_no_container_is_restarted(kafka: str, tmp_path: Path, unique: str) -> None:
+    job = Job(kafka, tmp_path, unique, partitions=2, task="Passing", stores={}, containers={"count": 2})
+    (tmp_path / f"task_{unique.replace('-', '_')}.py").write_text(PASSING.replace(", partition=envelope.partition", ""))
+    job.feed(["one", "two"])
+    with job.running("--local") as running:
+        before = running.until_caught_up({f"{job.input}[{p}]": 1 for p in (0, 1)})
+        client = admin(kafka)
+        for future in client.create_partitions([NewPartitions(job.input, 4)]).values():
+            future.result(10)
+        job.partitions = 4
+        job.feed(["three", "four", "five", "six"])
+        after = running.until_caught_up({f"{job.input}[{p}]": end for p, end in ends(kafka, job.input).items()})
+        assert 0 == running.stop()
+    assert [c["pid"] for c in before["containers"]] == [c["pid"] for c in after["containers"]]
+    assert [0, 0] == [c["restarts"] for c in after["containers"]]
+    assert 4 == len(after["tasks"])
+    assert 6 == len(job.updates())
+    log = (tmp_path / "run.log").read_text()
+    assert "SZ302" not in log
+    assert "nknown partition" not in log
+
+
 @pytest.mark.prove
 def test_a_coordinator_topic_deleted_while_the_job_runs_is_named_and_the_next_run_makes_it(kafka: str, tmp_path: Path, unique: str) -> None:
     job = Job(kafka, tmp_path, unique, partitions=2, containers={"count": 1})

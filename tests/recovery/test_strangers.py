@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import re
+import resource
 import secrets
 import socket
 import subprocess
@@ -344,6 +345,20 @@ def test_a_job_goes_on_whatever_is_left_standing_at_its_listeners(kafka: str, tm
     log = (tmp_path / "run.log").read_bytes()
     assert len(log) < 20_000
     assert 0 == len(re.findall(rb"no answer from the coordinator", log))
+
+
+@pytest.mark.kafka
+def test_driver_and_containers_may_open_as_many_files_as_the_system_allows(kafka: str, tmp_path: Path) -> None:
+    job = Job(kafka, tmp_path, f"job-{secrets.token_hex(4)}", containers={"count": 1})
+    soft = 300
+    with job.running("--local", limit=f"ulimit -Sn {soft}; ") as run:
+        status = run.until_running()
+        pids = [run.process.pid, status["containers"][0]["pid"]]
+        limits = [resource.prlimit(pid, resource.RLIMIT_NOFILE) for pid in pids]
+        assert run.stop() == 0
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    assert hard == resource.RLIM_INFINITY or soft < hard
+    assert [(hard, hard)] * 2 == limits
 
 
 def listening_ports(pid: int) -> list[int]:

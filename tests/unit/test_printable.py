@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from samzapy.cli.common import print_json, say
+from samzapy.cli.inspect import _print_status
 from samzapy.cli.main import PrintableLines, exit_code
 from samzapy.cli.output import checked_output
 from samzapy.cli.tables import print_table
@@ -59,6 +60,22 @@ def test_tables_sentences_documents_and_whatever_is_printed(capsys: pytest.Captu
     assert 5 == len(out.splitlines())
     assert BAD == json.loads(out.splitlines()[3])["k"]
     assert "\\u202e" in err
+
+
+def test_status_of_a_job_whose_partitions_and_reasons_are_named_so(capsys: pytest.CaptureFixture[str]) -> None:
+    hint = {"severity": "act", "sentence": f"the key {BAD}", "remedy": f"mend {BAD}"}
+    restart = {"at_ms": 0, "process": "process 1", "reason": f"killed by {BAD}"}
+    container = {
+        "id": 0, "state": "RUNNING", "host": f"h{BAD}", "preferred_host": BAD, "pid": 1, "restarts": 1, "tasks": ["t"], "reason": BAD, "last_restart": restart,
+    }  # fmt: skip
+    task = {"name": f"Partition {BAD}", "state": "RUNNING", "container": 0, "lag": 1, "processed": 1, "stores": {}, "reason": f"key {BAD}"}
+    task |= {"dead_letters": 1, "skipped": 1}
+    status = {"job": "j", "id": "1", "state": "RUNNING", "run_id": "r", "coordinator": BAD, "reason": BAD, "notes": [BAD], "hints": [hint]}
+    with checked_output():
+        _print_status({**status, "containers": [container], "tasks": [task]})
+    out = capsys.readouterr().out
+    assert is_safe(out)
+    assert 13 == out.count("\\u202e"), "once where each of these texts is shown, and the task's name in three places"
 
 
 @pytest.mark.parametrize("arguments", [["run", BAD.replace("\ud800", "")], [BAD], ["status", "x.yaml", "--" + BAD]])

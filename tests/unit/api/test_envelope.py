@@ -97,6 +97,8 @@ REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "a partition beside an envelope": ((OutgoingMessageEnvelope("out", "v"),), {"partition": 1}, "nothing besides an envelope"),
     "a partition that is not there": (("out", "v"), {"partition": 9}, "partition 9"),
     "a partition as text": (("out", "v"), {"partition": "1"}, "partition"),
+    "the epoch, which the client takes for now": (("out", "v"), {"timestamp": 0}, "timestamp 0: it must be milliseconds since 1970"),
+    "before the epoch": (("out", "v"), {"key": "k", "timestamp": -1}, "timestamp -1: it must be milliseconds since 1970"),
 }
 
 

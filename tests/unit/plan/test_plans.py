@@ -116,6 +116,7 @@ def test_internal_topics_are_compacted_and_have_a_partition_a_task() -> None:
     assert specs["__samza_checkpoint_j_1"].partitions == 4
     assert specs["j-1-s-changelog"].partitions == 4
     assert {s.config["cleanup.policy"] for s in specs.values()} == {"compact"}
+    assert dict.fromkeys(specs, "600000") == {name: s.config["min.compaction.lag.ms"] for name, s in specs.items()}, "who reads is not overtaken"
 
 
 @pytest.mark.parametrize(
