@@ -106,6 +106,7 @@ def test_images_are_named_by_their_whole_version() -> None:
 
     assert len(tags) > 1
     assert [] == [tag for tag in tags if not re.match(r"\d+\.\d+\.\d+(-|$)", tag)]
+    assert ["${PYTHON}"] == instructions("FROM"), "so that a build can name it by digest"
 
 
 def test_the_driver_runs_a_job_that_is_valid_there_and_fits_the_cluster() -> None:
