@@ -267,6 +267,28 @@ def test_a_host_that_comes_within_the_affinity_time_is_waited_for() -> None:
         assert lost == cast.of(1).host
 
 
+def test_the_containers_of_a_host_that_is_being_decommissioned_leave_it_one_after_the_other() -> None:
+    with Stage(containers=4, partitions=4, slots={"a": 2, "b": 2}, host_affinity_s=30.0) as stage:
+        cast = Cast(stage)
+        cast.play(settled(4))
+        there = {p.number for p in cast.puppets if p.host == "a"}
+        assert 2 == len(there)
+        at_once: list[int] = []
+
+        def left(status: dict[str, Any]) -> bool:
+            at_once.append(sum(m.phase is not Phase.LIVE for m in stage.coordinator.roster.members.values()))
+            return len(cast.puppets) == 6 and settled(4)(status)
+
+        stage.decommissioned = {"a"}
+        stage.slots = {"b": 4}  # it gets no new tasks
+        status = cast.play(left)
+        assert {"b"} == {c["host"] for c in status["containers"]}
+        assert there == {p.number for p in cast.puppets[4:]}
+        assert 1 == max(at_once)
+        told = {(c["restarts"], c["last_restart"]["reason"]) for c in status["containers"] if c["id"] in there}
+        assert {(0, "its host was being decommissioned")} == told
+
+
 def test_without_a_slot_its_tasks_go_to_the_others_and_home_again_when_there_is_one() -> None:
     with Stage(containers=3, partitions=6, slots={"a": 1, "b": 1, "c": 1}, host_affinity_s=0.3) as stage:
         cast = Cast(stage)

@@ -82,6 +82,7 @@ class Stage:
             is_alive=is_alive,
             input_topics=input_topics,
         )
+        self.decommissioned: set[str] = set()
         self.coordinator.listens_at("http://127.0.0.1:1", "")
         self.code: int | BaseException | None = None
 
@@ -95,7 +96,7 @@ class Stage:
         return dict(self.slots)
 
     def leaving(self) -> Collection[str]:
-        return ()
+        return self.decommissioned
 
     def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> Handle:
         handle = Handle()
