@@ -8,7 +8,7 @@ import signal
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -127,7 +127,8 @@ class Run:
             wanted = replace(wanted, last_place=lambda number, pid: left_by(trace_path(settings, cluster_id, LOCALHOST, number), pid))
         self._warn_of_idle(wanted.containers)
         read = [p for t in tasks.values() for p in t.inputs if p.topic in JobTopics.of(settings).inputs]
-        ends = run_ends(read, made, ends_now([p for p in read if p.topic not in made], log)) if self._how.until_end else None
+        first = {one.topic for one in settings.inputs if one.bootstrap}
+        ends = run_ends(read, made, ends_now([p for p in read if p.topic not in made], log, first)) if self._how.until_end else None
 
         run_id = self._run_id
         token_file = token_path(Path(settings.state.dir), cluster_id, str(self._job.names), run_id)
@@ -261,8 +262,9 @@ def _signal_named(number: int) -> str:
     return f"signal {signal.Signals(number).name}" + (" (Ctrl-C)" if number == signal.SIGINT else "")
 
 
-def ends_now(partitions: Iterable[TopicPartition], log: Log) -> Mapping[str, int]:
-    """The ends of topics: all that is committed now. Says so if an open transaction hides more records."""
+def ends_now(partitions: Iterable[TopicPartition], log: Log, whole: Collection[str] = ()) -> Mapping[str, int]:
+    """The ends of topics: all that is committed now. Says so if an open transaction hides more records. `whole`: topics, as those of tables, that are read
+    to what is written now: where a transaction is open, the run waits for its end."""
     with log.admin() as admin, log.restore_consumer("ends") as consumer:
         written = admin.high_watermarks(
             partitions
@@ -270,12 +272,10 @@ def ends_now(partitions: Iterable[TopicPartition], log: Log) -> Mapping[str, int
         ends = {partition: bounds.end for partition, bounds in consumer.bounds_of(written).items()}
     for partition, end in sorted(ends.items()):
         if end < written[partition]:
-            LOG.warning(
-                "%s: another application's transaction is open at offset %d; that transaction and the records after it are not part of this run",
-                partition,
-                end,
-            )
-    return {str(partition): end for partition, end in ends.items()}
+            waits = "the run waits until it has ended, because this topic is read before the others"
+            then = waits if partition.topic in whole else "that transaction and the records after it are not part of this run"
+            LOG.warning("%s: another application's transaction is open at offset %d; %s", partition, end, then)
+    return {str(partition): written[partition] if partition.topic in whole else end for partition, end in ends.items()}
 
 
 def _check_folder(profile: Path) -> None:

@@ -24,7 +24,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.model.states import TaskState
 from samzapy.plan.bounded_run import has_read_all, is_input_at_end
 from samzapy.plan.stalled import OpenTransaction, Still, look, why_it_stands, why_unanswered
-from samzapy.ports import Consumer, Message
+from samzapy.ports import Consumer, Log, Message
 
 LOG = logging.getLogger("samzapy.inputs")
 STILL_S = 1.5
@@ -44,9 +44,10 @@ class Inputs:
         all_wait: why no partition is read now, and nothing is processed; "": they are.
     """
 
-    def __init__(self, consumer: Consumer, stall_s: float = 60.0) -> None:
+    def __init__(self, consumer: Consumer, log: Log, stall_s: float = 60.0) -> None:
         """`stall_s`: a partition that has records and brings none for this many seconds is checked."""
         self._consumer = consumer
+        self._log = log
         self.readers: dict[tuple[str, int], list[TaskInput]] = {}
         self._by_partition: dict[TopicPartition, list[TaskInput]] = {}
         self._paused: set[TopicPartition] = set()
@@ -73,8 +74,9 @@ class Inputs:
         shared = set(self._by_partition)
         stand = self.positions(()) if shared else {}
         tasks = list(tasks)
-        # All ends with one call. A gate is the end as it is now, before the first record is handed out.
-        bounds = self._consumer.bounds_of(task_input.partition for task in tasks for task_input in task.inputs if task_input.spec.bootstrap)
+        # All ends with one call. A gate is the end as it is now, before the first record is handed out; what others have written and not committed yet, and
+        # the records after it, are before the gate: where their transaction ends, they are read.
+        written = self._written([task_input.partition for task in tasks for task_input in task.inputs if task_input.spec.bootstrap])
         for task in tasks:
             for task_input in task.inputs:
                 offset = positions[task.name][task_input.partition]
@@ -90,7 +92,7 @@ class Inputs:
                 # If there is nothing to read before the end there is no gate: no record would come to open it. A bounded run reads no
                 # further than its own end.
                 if task_input.spec.bootstrap:
-                    end = bounds[task_input.partition].end
+                    end = written[task_input.partition]
                     end = end if task_input.end is None else min(end, task_input.end)
                     task_input.gate = end if offset < end else None
             task.state = TaskState.BOOTSTRAPPING if any(task_input.gate is not None for task_input in task.inputs) else TaskState.RUNNING
@@ -104,6 +106,12 @@ class Inputs:
         if self._holds_all:
             self._say_what_waits()
         failpoints.hit("inputs.assigned")
+
+    def _written(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        if not partitions:
+            return {}
+        with self._log.admin() as admin:
+            return admin.high_watermarks(partitions)
 
     def drop(self, tasks: Iterable[TaskInstance]) -> None:
         """Stop reading for these tasks."""

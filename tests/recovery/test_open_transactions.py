@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from tests.broker import ends, produce, wait_for_records
+from tests.broker import create_topic, ends, produce, wait_for_records
 from tests.integration.job import Job, Running
 from tests.integration.test_job import each_once, sentences
 
@@ -92,13 +92,35 @@ def test_a_bounded_run_ends_before_it_and_says_so(job: Job) -> None:
     assert 0 == done.returncode, done.stderr
     assert {(0, "first"): 1, (1, "first"): 1} == job.stored()
     told = [line.partition("WARNING ")[2] for line in done.stderr.splitlines() if "transaction is open" in line]
-    words = "another application's transaction is open at 1; that transaction and the records after it are not part of this run"
+    words = "another application's transaction is open at offset 1; that transaction and the records after it are not part of this run"
     assert [f"{job.input}[0]: {words}"] == told
 
     stranger.commit()
     done = job.run_to_end()
     assert {(0, "first"): 1, (1, "first"): 1, (0, "within"): 1, (0, "after"): 1} == job.stored()
     assert "transaction is open" not in done.stderr
+
+
+@pytest.mark.parametrize("bounded", [pytest.param(False, marks=pytest.mark.prove), True], ids=["goes-on", "bounded"])
+def test_a_bootstrap_input_is_read_whole_before_the_others(kafka: str, tmp_path: Path, bounded: bool) -> None:
+    """What was written to it after the transaction's first record is read before the first record of another input, also in a bounded run."""
+    name = f"open-{secrets.token_hex(4)}"
+    table = f"{name}-table"
+    create_topic(kafka, table, 1)
+    inputs = [{"topic": table, "value": "string", "bootstrap": True}, {"topic": f"{name}-in", "value": "string"}]
+    job = Job(kafka, tmp_path, name, partitions=1, inputs=inputs)
+    stranger = Stranger(kafka, table, 0, b"within")
+    produce(kafka, table, [(None, b"after", 0)])
+    job.feed(["word"])
+
+    with job.running("--local", *(["--until-end"] if bounded else [])) as run:
+        run.until(lambda s: table in task(s, 0)["reason"])
+        assert [] == job.updates()
+        stranger.commit()
+        wait_for_records(job.servers, job.output, 3)
+        assert 0 == (run.process.wait(60) if bounded else run.stop())
+    assert [(0, "within", 1), (0, "after", 1), (0, "word", 1)] == job.updates()
+    assert bounded == ("the run waits until it has ended" in (tmp_path / "run.log").read_text())
 
 
 @contextmanager

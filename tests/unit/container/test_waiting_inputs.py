@@ -10,6 +10,9 @@ import pytest
 
 from samzapy import StreamTask
 from samzapy.model.offsets import Bounds, TopicPartition
+from samzapy.model.states import TaskState
+from samzapy.streams import App
+from samzapy.testing import Harness
 from samzapy.testing.memory_log import MemoryCluster, MemoryConsumer, MemoryLog
 from samzapy.testing.memory_partition import MemoryMessage
 from samzapy.testing.memory_producers import MemoryTransactionalProducer
@@ -194,3 +197,29 @@ def test_a_container_that_is_busy_with_other_things_while_records_wait_says_so(
     is_said = records > 1000
     assert (is_said, is_said) == (told in task["reason"], told in caplog.text)
     assert caplog.text.count(told) <= 1
+
+
+@pytest.mark.parametrize("broadcast", [False, True])
+@pytest.mark.parametrize("before", [0, 1])
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_table_is_read_to_what_lay_in_its_topic_though_another_applications_transaction_is_open_there(broadcast: bool, before: int, commits: bool) -> None:
+    """`before`: committed records before the transaction's first."""
+    app = App()
+    users = app.table("users", key=str, value=str, broadcast=broadcast)
+    app.stream("in", key=str, value=str).lookup(users).map(lambda both: f"{both[0]} {both[1]}", value=str).to("out")
+    with Harness(app) as h:
+        for _ in range(before):
+            h.send("users", "old", key="ada")
+        stranger = h.log.transactional_producer("stranger")
+        stranger.init()
+        stranger.begin()
+        stranger.send("users", b"another", b"bob", 0)
+        stranger.flush()
+        h.send("users", "new", key="ada")
+        h.send("in", "home", key="ada")
+        h.run()
+        assert [] == h.output("out")
+        assert [TaskState.BOOTSTRAPPING] == [task.state for task in h.container.tasks.values()]
+        stranger.commit() if commits else stranger.abort()
+        h.run()
+        assert [("ada", "home new")] == h.output("out")
