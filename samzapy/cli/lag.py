@@ -19,7 +19,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.ops.inspection import job_in_kafka, read_checkpoints
 from samzapy.ops.topics import made_by_hand
 from samzapy.plan.checkpoint_orders import pending, standing
-from samzapy.plan.lag import partition_lags
+from samzapy.plan.lag import has_read_checkpoint, partition_lags
 from samzapy.ports import Log, no_leader
 
 HEADER = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID")
@@ -47,7 +47,7 @@ def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJso
         silent = job.silent() if status is None and starting is None else ""
         at = committed(job)
         if status is not None:
-            at = {name: {**at.get(name, {}), **found} for name, found in _reported(tasks, status).items()}
+            at = {name: {**at.get(name, {}), **found} for name, found in reported(tasks, status).items()}
         ends, leaderless = ends_of(job.log, tasks)
         found = partition_lags(tasks, at, ends)
     readers = {} if status is None else _readers(status)
@@ -96,9 +96,10 @@ def committed(job: Job) -> Positions:
     return result
 
 
-def _reported(tasks: Mapping[str, TaskModel], status: Mapping[str, Any]) -> Positions:
-    reported = {t["name"]: t["positions"] for t in status["tasks"]}
-    return {name: {p: int(reported[name][str(p)]) for p in task.inputs if str(p) in reported.get(name, {})} for name, task in tasks.items()}
+def reported(tasks: Mapping[str, TaskModel], status: Mapping[str, Any]) -> Positions:
+    """By task, where it stands by the status of the running job; without tasks that have not read their checkpoints yet."""
+    told = {t["name"]: t["positions"] for t in status["tasks"] if has_read_checkpoint(t)}
+    return {name: {p: int(told[name][str(p)]) for p in task.inputs if str(p) in told.get(name, {})} for name, task in tasks.items()}
 
 
 def _readers(status: Mapping[str, Any]) -> dict[str, _Reader]:

@@ -36,6 +36,7 @@ from samzapy.memory import exclude_what_is_there, resident_bytes
 from samzapy.model.caution import Piece
 from samzapy.model.states import ContainerOutcome, ContainerState
 from samzapy.plan import restarts
+from samzapy.plan.lag import has_read_checkpoint
 from samzapy.plan.transaction_size import NO_LIMIT
 from samzapy.ports import Assignment, Clock, Control, Instructions, Log, Spawn, Supervision
 
@@ -290,7 +291,10 @@ class ContainerRunner:
         status["now"] = self._now()
         for part in ("tasks", "standbys"):
             status[part] = [
-                {**one, "lag": self._lags.of(one["positions"]), "reason": one["reason"] or self._lags.why_it_waits(one["positions"])}
+                {
+                    **one, "lag": self._lags.of(one["positions"]) if has_read_checkpoint(one) else None,
+                    "reason": one["reason"] or self._lags.why_it_waits(one["positions"]),
+                }
                 for one in status.get(part, ())
             ]
         return status

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition, lag
@@ -19,6 +20,11 @@ class PartitionLag:
     next_offset: int | None
     end: int | None
     lag: int | None
+
+
+def has_read_checkpoint(report: Mapping[str, Any]) -> bool:
+    """Whether a task has, by its report: before that, its positions mean nothing. A copy's always do."""
+    return bool(report.get("sequence", 0) >= 0)
 
 
 def partition_lags(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from samzapy.cli.lag import reported
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import ContainerRecord, Ledger
 from samzapy.plan.grouping import group
@@ -79,3 +80,10 @@ def test_a_broadcast_partition_shows_the_task_that_is_furthest_behind() -> None:
     ends = {p: 10 for t in tasks.values() for p in t.inputs}
     found = partition_lags(tasks, {TASKS[0]: {everywhere: 7}, TASKS[1]: {everywhere: 3}}, ends)
     assert [(TASKS[1], 3, 7)] == [(s.task, s.next_offset, s.lag) for s in found if s.topic_partition == everywhere]
+
+
+def test_a_task_that_has_not_read_its_checkpoint_stands_where_that_says_not_at_0() -> None:
+    """So reports a task whose container has just started: `samzapy lag` would show the whole partition."""
+    tasks = group({"in": 2}, set(), has_stores=True)
+    report = [{"name": name, "positions": {f"in[{n}]": 7 * n}, "sequence": n - 1} for n, name in enumerate(tasks)]
+    assert {TASKS[0]: {}, TASKS[1]: {TopicPartition("in", 1): 7}} == reported(tasks, {"tasks": report})
