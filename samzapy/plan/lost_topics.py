@@ -66,7 +66,10 @@ def internal_gone(topic: str, checkpoint: str) -> StateRefused:
 def lost_while_running(topics: Iterable[str], what: str, more: str = "") -> StateRefused:
     """The error if topics of a running job were deleted, or deleted and made again. `more`: a sentence on what was committed."""
     gone = sorted(topics)
-    remedy = "Restore it with its records; or run `samzapy reset JOB.yaml` to start over, once its inputs and outputs exist."
+    remedy = (
+        "Restore it with its records. If it is an input that has `on_out_of_range: earliest` or `latest` in the job file, start the job again: it goes on "
+        "with the new topic. Otherwise `samzapy reset JOB.yaml` starts over, once its inputs and outputs exist."
+    )
     if all(job_of_coordinator_topic(topic) is not None for topic in gone):
         remedy = (
             "Start the job again: `samzapy run JOB.yaml` makes this topic, with the settings that it needs; state and checkpoints stay. If somebody has made "

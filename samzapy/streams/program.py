@@ -163,7 +163,7 @@ class Program:
     # -- what the code calls -----------------------------------------------------------------------------------------------------------
 
     def _no_key(self, number: int) -> NoReturn:
-        remedy = "Drop such records before it: .filter(lambda value, key: key is not None)."
+        remedy = "Drop such records before it: .filter(lambda value, key: key is not None). Those of a table: `on_error: {then: skip}` in the job file."
         raise TaskError("the record has no key, and this operator keeps state by key.", remedy)
 
     def _no_new_key(self, number: int) -> NoReturn:

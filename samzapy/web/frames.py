@@ -113,7 +113,8 @@ def make_frame(facts: Facts | Recent, view: View) -> dict[str, Any]:
     view.since = news[-1]["n"] if news else view.since
     states: dict[str, int] = {}
     for task in tasks:
-        states[task["state"]] = states.get(task["state"], 0) + 1
+        state = str(task["state"])  # of a task that nobody reports yet it is an enum's, which orjson does not take for a key
+        states[state] = states.get(state, 0) + 1
     restores = [
         {"task": task["name"], "store": store, "container": task["container"], **facts_["restore"]}
         for task in tasks

@@ -12,6 +12,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from samzapy.coordinator.http import REQUEST_S
+from samzapy.model.states import TaskState
 from samzapy.web.frames import Streams, View, _cells, changed, make_frame
 from tests.page.staged import Stage, live
 
@@ -25,6 +26,16 @@ def test_a_frame_fits_however_large_the_job_is(tasks: int, containers: int) -> N
     stage.beat(lag=11, state="RESTORING")
 
     assert len(orjson.dumps(make_frame(live(stage), View()))) <= MAX_FRAME
+
+
+def test_tasks_that_no_container_reports_are_in_a_frame() -> None:
+    """As after a container's death, until the next one reports."""
+    stage = Stage(4, 1)
+    facts, status = live(stage), live(stage).status()
+    for task in status["tasks"]:
+        task["state"] = TaskState.WAITING
+    facts.status = lambda: status  # type: ignore[method-assign]
+    assert {"WAITING": 4} == orjson.loads(orjson.dumps(make_frame(facts, View())))["job"]["states"]
 
 
 def test_only_what_changed_is_sent_again() -> None:
