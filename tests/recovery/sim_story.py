@@ -101,6 +101,7 @@ class Story:
             self.stage.until(self.stage.is_at_rest, "the healed job has come to rest")
         self._end_first_run()
         self._interlude()
+        self._writers.go_together()
         self._supervisor.until_end = self._supervisor.wants_driver = True
         if plan.late_strikes and not self.stage.truncated:
             self._disturb(plan.late_strikes)
@@ -120,9 +121,9 @@ class Story:
     def _end_first_run(self) -> None:
         sim, ending = self.sim, self.plan.ending
         self._supervisor.wants_driver = False
-        self._writers.go_together()
         if ending == "overlap":
             self.stage.say("the second run begins beside the first")
+            self._writers.go_together()
             sim.start(until_end=True, takeover=True)
             return
         for driver in sim.live_drivers():
