@@ -262,7 +262,7 @@ def _signal_named(number: int) -> str:
     return f"signal {signal.Signals(number).name}" + (" (Ctrl-C)" if number == signal.SIGINT else "")
 
 
-def ends_now(partitions: Iterable[TopicPartition], log: Log, whole: Collection[str] = ()) -> Mapping[str, int]:
+def ends_now(partitions: Iterable[TopicPartition], log: Log, whole: Collection[str]) -> Mapping[str, int]:
     """The ends of topics: all that is committed now. Says so if an open transaction hides more records. `whole`: topics, as those of tables, that are read
     to what is written now: where a transaction is open, the run waits for its end."""
     with log.admin() as admin, log.restore_consumer("ends") as consumer:

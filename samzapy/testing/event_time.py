@@ -78,21 +78,22 @@ class EventTime:
         return None if at == NEVER else at
 
     def _warn_of_times(self, container: Container) -> None:
-        """Warn once, at the line of the test, of times that look like seconds, and of records that do not move event time because they are after the
+        """Warn once, at the line of the test, of times that look like seconds, or of records that do not move event time because they are after the
         harness's clock."""
+        if not self._has_warned and (told := self._wrong_times(container)):
+            self._has_warned = True
+            warnings.warn(told, stacklevel=4)
+
+    def _wrong_times(self, container: Container) -> str:
         now_ms = self.clock.now_ms()
         in_seconds = [at for task in container.tasks.values() if task.time is not None for at in task.time.kept.values() if looks_like_seconds(at)]
-        if in_seconds and not self._has_warned:
-            self._has_warned = True
-            what = f"event time is {as_utc(max(in_seconds))}: the records' times look like seconds that are read as milliseconds."
-            warnings.warn(f"{what} {MILLISECONDS}", stacklevel=4)
+        if in_seconds:
+            return f"event time is {as_utc(max(in_seconds))}: the records' times look like seconds that are read as milliseconds. {MILLISECONDS}"
         lanes = [one.lane for task in container.tasks.values() for one in task.inputs if one.lane is not None]
         topics = sorted({lane.partition.topic for lane in lanes if lane.leap is not None and lane.leap.time > now_ms})
-        if topics and not self._has_warned:
-            self._has_warned = True
-            at = as_utc(now_ms)
-            warnings.warn(
-                f"records of {', '.join(topics)} have times after the harness's clock, which stands at {at}: event time does not follow them yet. "
-                "Start the clock later: Harness(…, now=…), in milliseconds or as a datetime.",
-                stacklevel=4,
-            )
+        if not topics:
+            return ""
+        return (
+            f"records of {', '.join(topics)} have times after the harness's clock, which stands at {as_utc(now_ms)}: event time does not follow them yet. "
+            "Start the clock later: Harness(…, now=…), in milliseconds or as a datetime."
+        )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from itertools import groupby
 from typing import Any
@@ -111,10 +112,7 @@ def make_frame(facts: Facts | Recent, view: View) -> dict[str, Any]:
     found = ordered(filtered(tasks, view.find), view.sort)
     news = facts.events(view.since)
     view.since = news[-1]["n"] if news else view.since
-    states: dict[str, int] = {}
-    for task in tasks:
-        state = str(task["state"])  # of a task that nobody reports yet it is an enum's, which orjson does not take for a key
-        states[state] = states.get(state, 0) + 1
+    states = dict(Counter(str(task["state"]) for task in tasks))  # of a task that nobody reports yet it is an enum's, which orjson takes for no key
     restores = [
         {"task": task["name"], "store": store, "container": task["container"], **facts_["restore"]}
         for task in tasks

@@ -32,20 +32,15 @@ def _instead(owner: Any, name: str, replacement: Any) -> Iterator[None]:
         setattr(owner, name, before)
 
 
-
-
 @contextmanager
 def _time_of_others() -> Iterator[None]:
     """A stage that had not begun by the last commit begins with the time of one that has an input of it too."""
     kept = TaskTime.kept.fget
     assert kept is not None
     begun = property(lambda time: {name: at for name, at in kept(time).items() if at != NEVER})
-    with _instead(TaskTime, "kept", begun), _instead(watermark, "_not_kept", _furthest):
+    not_kept = watermark._not_kept  # which takes over that time where it is told of no lanes
+    with _instead(TaskTime, "kept", begun), _instead(watermark, "_not_kept", lambda name, fed, known, new: not_kept(name, (), known, ())):
         yield
-
-
-def _furthest(name: str, fed: Any, known: Mapping[str, int], new: Any) -> int:
-    return max((at for other, at in known.items() if {*name.split("+")} & {*other.split("+")}), default=NEVER)
 
 
 BUGS_OF_TIME: Mapping[str, Callable[[], AbstractContextManager[None]]] = {

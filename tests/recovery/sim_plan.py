@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tests.recovery.sim_task import INPUT, SECOND
+
 PHASES = ("commit", "flush", "own", "start", "process", "move", "end", "standby", "coordinator")
 PHASE_WEIGHTS = (10, 1, 1, 1, 1, 1, 1, 1, 1)
 PREFIXES = {
@@ -35,7 +37,7 @@ FAILURES = (
     ("flush", "aborted"), ("abort", "in_doubt_lost"), ("send", "aborted"), ("init", "in_doubt_lost"),
 )  # fmt: skip
 PROGRAMS = 1 / 3  # of the seeds
-SECOND = 1 / 2  # of the programs
+OF_TWO = 1 / 2  # of the programs
 CRASH, LATE_CRASH, FREEZE = "crash", "late crash", "freeze"
 
 
@@ -103,6 +105,11 @@ class Plan:
     events: tuple[Event, ...]
     late_strikes: tuple[Strike, ...]
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The topics whose records all count."""
+        return (INPUT,) if self.second_from is None else (INPUT, SECOND)
+
 
 def plan_of(seed: int, program: bool | None = None) -> Plan:
     """`program`: whether the job is one; None: as the seed says."""
@@ -147,7 +154,7 @@ def plan_of(seed: int, program: bool | None = None) -> Plan:
 def of_program(plan: Plan) -> Plan:
     """The same story of a program: it reads one input or two, whose texts are numbers that nobody else writes, from their start."""
     draw = random.Random(f"{plan.seed}/second input")
-    second_from = draw.uniform(-0.5, 1.2) * plan.faults_s if draw.random() < SECOND else None
+    second_from = draw.uniform(-0.5, 1.2) * plan.faults_s if draw.random() < OF_TWO else None
     job = {**plan.job, "table": False, "table_of_all": False, "start": "earliest"}
     return replace(plan, job=job, strangers=False, by_batch=False, second_from=second_from, interlude=plan.interlude if plan.interlude != "truncate" else "delete")
 

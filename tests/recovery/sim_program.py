@@ -19,7 +19,7 @@ from tests.random_programs import drawn, key_of
 from tests.recovery.sim_counting import Coverage
 from tests.recovery.sim_judge import History, judge_stores_and_owners
 from tests.recovery.sim_plan import Plan
-from tests.recovery.sim_task import INPUT, SECOND, document
+from tests.recovery.sim_task import INPUT, document
 from tests.simulation.simulation import Simulation
 
 PREFIX, JOB = "sim-program-", "sim-1"
@@ -31,19 +31,18 @@ class SimProgram:
 
     Attributes:
         document: its job file.
-        inputs: the topics that it reads.
         topics: the user's topics, with their partitions.
     """
 
     def __init__(self, plan: Plan) -> None:
         self._drawn = drawn(plan.seed, placed=False)
         self._exactly_once = bool(plan.job["exactly_once"])
-        self.inputs = (INPUT,) if plan.second_from is None else (INPUT, SECOND)
-        graph = self._drawn.app(INPUT, PREFIX, *self.inputs[1:]).graph
+        self._inputs = plan.inputs
+        graph = self._drawn.app(INPUT, PREFIX, *plan.inputs[1:]).graph
         made = sections(graph, {}, {}, JOB)
         rest = {key: value for key, value in document(plan.job).items() if key not in OF_TASK}
         self.document: dict[str, Any] = {**rest, "app": f"{__name__}:app", **made.to_json()}
-        self.topics = dict.fromkeys((*self.inputs, *(PREFIX + topic for topic in self._drawn.topics)), plan.tasks)
+        self.topics = dict.fromkeys((*plan.inputs, *(PREFIX + topic for topic in self._drawn.topics)), plan.tasks)
         self._program = Program(graph, made.topics, lambda name: serde_named(name, ()), check=False)
 
     def new_task(self) -> StreamTask:
@@ -58,7 +57,7 @@ class SimProgram:
         found = {topic: self._output(sim, history, PREFIX + topic) for topic in self._drawn.topics}
         if any(part for topic, part in found.items() if topic.startswith("windows")):
             coverage.count("windows of programs")
-        given = [((r.key or b"").decode(), (r.value or b"").decode()) for topic in self.inputs for r in self._records(sim, history, topic)]
+        given = [((r.key or b"").decode(), (r.value or b"").decode()) for topic in self._inputs for r in self._records(sim, history, topic)]
         problems += self._drawn.problems(given, found, len(sim.models), strict=False, doubles=not self._exactly_once)
         return problems + self._left(sim, history)
 

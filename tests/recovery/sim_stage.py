@@ -11,7 +11,6 @@ from samzapy.testing.memory_partition import State
 from tests.recovery.sim_counting import Coverage
 from tests.recovery.sim_judge import History
 from tests.recovery.sim_plan import Plan
-from tests.recovery.sim_task import INPUT, SECOND
 from tests.simulation.baton import SimProcess
 from tests.simulation.disk import Generation, Place
 from tests.simulation.simulation import SimDriver, Simulation
@@ -24,7 +23,6 @@ class Stage:
 
     Attributes:
         draw: for what is not in the plan.
-        inputs: the topics whose records all count.
         completed: bounded runs that ended with 0.
         truncated: inputs were removed unread, and the job has to refuse.
         disturbed: the times when things went wrong, from and until.
@@ -34,7 +32,6 @@ class Stage:
     def __init__(self, plan: Plan, sim: Simulation, coverage: Coverage, trace: Callable[[str], None] | None) -> None:
         self.plan, self.sim, self.coverage, self._trace = plan, sim, coverage, trace
         self.draw = random.Random(f"{plan.seed}/story")
-        self.inputs = (INPUT,) if plan.second_from is None else (INPUT, SECOND)
         self.history = History(sim)
         self.completed: set[str] = set()
         self.truncated = False
@@ -63,11 +60,11 @@ class Stage:
             return False
         return all(
             (c := self.checkpoint(place.partition)) is not None and c.inputs[str(place)].next_offset >= self.sim.end(place)
-            for place in self.sim.places(self.inputs)
+            for place in self.sim.places(self.plan.inputs)
         )
 
     def is_decided(self) -> bool:
-        return all(self.sim.end(place) == self.sim.cluster.partition(place).end for place in self.sim.places(self.inputs))
+        return all(self.sim.end(place) == self.sim.cluster.partition(place).end for place in self.sim.places(self.plan.inputs))
 
     def checkpoint(self, partition: int) -> Checkpoint | None:
         """A task's newest committed one."""
