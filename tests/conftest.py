@@ -26,6 +26,7 @@ import hypothesis
 import pytest
 
 from samzapy.api.errors import ClusterUnreachable, LauncherError
+from samzapy.cli.common import called_with
 from samzapy.dev.java import find_java, java_for_spark
 from samzapy.dev.kafka import LocalKafka
 from tests.broker import container_settings, docker_answers, free_port
@@ -105,6 +106,12 @@ def _broker() -> Iterator[str]:
         yield from _in_a_container()
     else:
         yield from _on_this_machine()
+
+
+@pytest.fixture(autouse=True)
+def _called_with_nothing() -> None:
+    """What a command of an earlier test in this process was called with is not what this one is called with."""
+    called_with([])
 
 
 @pytest.fixture

@@ -186,6 +186,9 @@ def _restart(job: Job, container: int | None, timeout: float, token_file: Path |
     after = run.follow("restarting", timeout, deadline, is_done)
     if after is None:
         return 1
+    if not numbers:  # it died just before, or its work is done
+        say(f"{'no container' if container is None else f'container {container}'} had {'a' if container is None else 'no'} process to stop; all run again now")
+        return 0
     gone = [n for n in numbers if n >= _target(after, n + 1)]
     if gone:
         say(f"{_containers(gone)} ended: the job was meanwhile scaled to {after['target']}")

@@ -49,6 +49,7 @@ class Lag(TypedDict):
     host: str | None
     client_id: str | None
     task: str
+    uncommitted: int  # offsets after log_end_offset: of an open transaction, or after it
 
 
 class Topic(TypedDict):

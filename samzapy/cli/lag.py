@@ -50,6 +50,7 @@ def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJso
             at = {name: {**at.get(name, {}), **found} for name, found in reported(tasks, status).items()}
         ends, leaderless = ends_of(job.log, tasks)
         found = partition_lags(tasks, at, ends)
+        uncommitted = held_back(job.log, {p: end for p, end in ends.items() if p.topic in {i.topic for i in job.settings.inputs}})
     readers = {} if status is None else _readers(status)
     if status is None:
         how = f"is starting ({starting})" if starting else f"runs, but does not answer ({silent})" if silent else "is not running"
@@ -77,9 +78,11 @@ def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJso
     if as_json:
         names = [h.lower().replace("-", "_") for h in HEADER]
         for one, row in zip(found, rows, strict=True):
-            print_json({**dict(zip(names, row, strict=True)), "task": one.task})
+            print_json({**dict(zip(names, row, strict=True)), "task": one.task, "uncommitted": uncommitted.get(one.topic_partition, 0)})
     else:
         print_table(HEADER, rows, SPARE)
+        if uncommitted:
+            say(_told(uncommitted))
 
 
 def committed(job: Job) -> Positions:
@@ -120,6 +123,25 @@ def ends_of(log: Log, tasks: Mapping[str, TaskModel]) -> tuple[dict[TopicPartiti
         ends = admin.ends(wanted)
         unknown = wanted - ends.keys()
         return ends, admin.leaderless({p.topic for p in unknown}) & unknown
+
+
+def held_back(log: Log, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """By partition, how many offsets come after its read_committed end, which is the start of the oldest open transaction, if there are any."""
+    with log.admin() as admin:
+        written = admin.high_watermarks(ends)
+        ahead = [p for p, end in ends.items() if written[p] > end]
+        now = admin.ends(ahead)  # asked after what was written: a transaction that has ended meanwhile is none
+    return {p: written[p] - now[p] for p in ahead if p in now and written[p] > now[p]}
+
+
+def _told(uncommitted: Mapping[TopicPartition, int]) -> str:
+    first = min(uncommitted)
+    others = f" and {len(uncommitted) - 1} more" if len(uncommitted) > 1 else ""
+    return (
+        f"note: {first}{others}: a producer has an open transaction there. What it wrote, and what others wrote after that ({sum(uncommitted.values()):,} "
+        f"offsets), is read when the transaction ends, and counts as lag only then.\n  If it stays open: `kafka-transactions.sh --bootstrap-server BROKER "
+        f"describe-producers --topic {first.topic} --partition {first.partition}`"
+    )
 
 
 def _refuse(job: Job) -> None:

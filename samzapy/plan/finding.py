@@ -22,3 +22,8 @@ class Finding:
     about: str = ""
     detail: str = ""
     for_s: float = 0.0
+
+
+def also(so: str, others: int) -> str:
+    """The sentence that counts the other tasks of which the same is true: `so`, and how many; nothing where there is none."""
+    return f" {so} {'one other task' if others == 1 else f'{others} other tasks'}." if others else ""

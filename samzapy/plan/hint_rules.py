@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from statistics import median
 
 from samzapy.plan.duration import duration
-from samzapy.plan.finding import ACT, KNOW, LOOK, Finding
+from samzapy.plan.finding import ACT, KNOW, LOOK, Finding, also
 from samzapy.plan.job_facts import JobFacts
 from samzapy.plan.late_records_hint import too_late
 from samzapy.plan.moves import WARM_RECORDS
@@ -79,7 +79,7 @@ def _stranger(job: JobFacts) -> Iterator[Finding]:
     held = [t for t in job.tasks if t.strangers is not None]
     if held and (place := held[0].strangers):
         yield Finding(
-            "stranger", ACT, f"{held[0].name} waits: {held[0].reason}." + (f" So do {len(held) - 1} more tasks." if len(held) > 1 else ""),
+            "stranger", ACT, f"{held[0].name} waits: {held[0].reason}." + also("So do", len(held) - 1),
             {"tasks": len(held)},
             f"Whose it is: `kafka-transactions.sh --bootstrap-server BROKER describe-producers --topic {place.topic} --partition {place.partition}`",
         )  # fmt: skip
@@ -239,7 +239,7 @@ def _standby_behind(job: JobFacts) -> Iterator[Finding]:
         worst = max(far, key=lambda t: t.copy_lag)
         yield Finding(
             "standby-behind", LOOK, f"The warm copy of {worst.name} on {worst.copy_host} is {worst.copy_lag:,} changes behind."
-            + (f" So are those of {len(far) - 1} more tasks." if len(far) > 1 else ""), {"copies_behind": len(far)},
+            + also("So are those of", len(far) - 1), {"copies_behind": len(far)},
             f"See on {worst.copy_host} whether processor, disk or network are busy: there the copy is written. "
             "Until it has caught up, it does not make a restart quick.",
         )  # fmt: skip

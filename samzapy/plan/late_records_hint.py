@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from samzapy.plan.finding import LOOK, Finding
+from samzapy.plan.finding import LOOK, Finding, also
 from samzapy.plan.job_facts import JobFacts
 
 LOOKS, LEAST_RECORDS, ALMOST_ALL = 6, 20, 0.9
@@ -51,7 +51,7 @@ def too_late(job: JobFacts) -> Iterator[Finding]:
                 by_window.setdefault(window, []).append((late, came, task.name))
     for window, found in by_window.items():
         late, came, name = max(found)
-        others = f" So are most of {len(found) - 1} more tasks." if len(found) > 1 else ""
+        others = also("So were most of those of", len(found) - 1)
         which = f"{100 * late / came:.0f} % of the records that {name} got for {window} in the last minute"
         evidence = {"too_late": late, "records": came, "tasks": len(found)}
         yield Finding("too-late", LOOK, f"{which} were too late, and are not counted.{others}", evidence, REMEDY, window)

@@ -6,6 +6,7 @@ Either is told as the task's `reason`, and right when the transaction has ended.
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -69,11 +70,15 @@ def test_on_an_input_the_task_waits_and_says_so_the_others_go_on_and_its_end_is_
         assert {(0, "first"): 1, (1, "first"): 1, (1, "beside"): 1} == job.stored()
         status = run.until(lambda s: job.input in task(s, 0)["reason"])
         assert "" == task(status, 1)["reason"]
+        told = job.command("lag", str(job.file)).stderr
+        assert f"note: {job.input}[0]: a producer has an open transaction there" in told and "(2 offsets)" in told
+        assert [2, 0] == [json.loads(line)["uncommitted"] for line in job.command("lag", str(job.file), "--json").stdout.splitlines()]
 
         getattr(stranger, end)()
 
         wait_for_records(job.servers, job.output, 5 if end == "commit" else 4)
         run.until(lambda s: task(s, 0)["reason"] == "")
+        assert "note" not in job.command("lag", str(job.file)).stderr
         assert 0 == run.stop()
     within = {(0, "within"): 1} if end == "commit" else {}
     expected = {(0, "first"): 1, (1, "first"): 1, (1, "beside"): 1, (0, "after"): 1, **within}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -98,3 +99,28 @@ def test_of_a_task_nothing_is_asked() -> None:
         raise AssertionError("it was asked")
 
     refuse_other_program(settings, (), never)
+
+
+@pytest.mark.parametrize(("container", "said"), [(1, "container 1 had no process to stop; all run again now"), (None, "no container had a process to stop")])
+def test_of_a_container_that_has_just_died_none_is_stopped_and_its_own_start_is_waited_for(
+    container: int | None, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waiting = {"state": "RUNNING", "moves": [], "target": 2, "containers": [{"id": 0, "pid": 7, "state": "RUNNING"}, {"id": 1, "pid": None, "state": "WAITING"}]}
+    again = {**waiting, "containers": [{"id": 0, "pid": 7, "state": "RUNNING"}, {"id": 1, "pid": 9, "state": "RUNNING"}]}
+
+    class Run(change.Running):
+        def __init__(self) -> None:
+            self._token, self.status = "secret", {**waiting, "coordinator": "http://x:1", "job": "j", "id": "1"}
+
+        def post(self, *_: Any) -> dict[str, Any]:
+            return {"containers": []}
+
+        def follow(self, doing: str, timeout: float, deadline: float, is_done: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | None:
+            assert not is_done(waiting)
+            return again if is_done(again) else None
+
+    monkeypatch.setattr(change, "found_run", lambda *_: Run())
+    monkeypatch.setattr(change, "refuse_other_program", lambda *_: None)
+    job = SimpleNamespace(settings=None, loaded=SimpleNamespace(origins={}))
+    assert 0 == change._restart(job, container, 5.0, None)  # type: ignore[arg-type]
+    assert said in capsys.readouterr().err

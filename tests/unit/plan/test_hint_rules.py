@@ -67,7 +67,7 @@ CASES = [
     ("interpreter-held", HELD, "Code of container 1 held Python's lock for more than 5.0 s, at pay.py:9 in check: re.match(SLOW, text)"),
     ("memory", job(containers=with_one(containers(), 1, memory_mib=1300.0, grows_mib=38.0)), "The memory of container 1 grows by 38 MiB a minute; it takes 1,300"),
     ("far-restore", job(tasks=[replace(t, rebuilt_s=4.0) for t in tasks()]), "4 of 4 tasks were rebuilt from their changelogs after a death, 16 s in all."),
-    ("standby-behind", job(tasks=COPIES), "The warm copy of Partition 1 on host-2 is 12,001 changes behind. So are those of 1 more tasks."),
+    ("standby-behind", job(tasks=COPIES), "The warm copy of Partition 1 on host-2 is 12,001 changes behind. So are those of one other task."),
     ("unread-deletions", job(tasks=[replace(t, unread_deletions=[m]) for t, m in zip(tasks(), MISSED, strict=True)]),
      "Partition 0 may have missed deletions. The same holds for users[1], users[2], users[3]."),
     ("flapping", FLAPPING, "Container 1 died 3 times in 10 minutes, the last time: killed by SIGKILL."),
