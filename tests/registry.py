@@ -23,7 +23,8 @@ class Registry:
     Attributes:
         login: `user:password` that requests must have; "": none.
         answers: False: every request is answered with 503.
-        empty: the next schemas that are asked for by number are answered with 200 and nothing.
+        unknown: so many of the next requests are answered with "not found", before anything else.
+        instead: what the next requests are answered with, by status 200, whatever they ask for.
         refusals: so many of the next requests are answered with 401.
         drips: answers come a byte at a time, and never to their end.
         asked: the requests so far, as "GET /schemas/ids/1".
@@ -32,7 +33,8 @@ class Registry:
     def __init__(self, login: str = "") -> None:
         self.login, self.answers = login, True
         self.asked: list[str] = []
-        self.empty = self.refusals = 0
+        self.instead: list[Any] = []
+        self.unknown = self.refusals = 0
         self.drips = False
         self._is_over = threading.Event()
         self._schemas: list[dict[str, Any]] = []
@@ -107,6 +109,11 @@ class Registry:
         self.asked.append(f"{method} {path}")
         if not self.answers:
             return 503, {"error_code": 50302, "message": "not now"}
+        if self.unknown:
+            self.unknown -= 1
+            return 404, {"error_code": 40403, "message": "Schema not found"}
+        if self.instead:
+            return 200, self.instead.pop(0)
         if self.refusals:
             self.refusals -= 1
             return 401, {"error_code": 40101, "message": "Unauthorized"}
@@ -114,9 +121,6 @@ class Registry:
             return 401, {"error_code": 40101, "message": "Unauthorized"}
         if method == "GET" and (found := BY_ID.fullmatch(path)):
             number = int(found[1])
-            if self.empty:
-                self.empty -= 1
-                return 200, {"schema": None}
             return (200, self._schemas[number - 1]) if 0 < number <= len(self._schemas) else (404, {"error_code": 40403, "message": "Schema not found"})
         if method == "GET" and (found := LATEST.fullmatch(path)):
             return self._version(unquote(found[1]), found[2])

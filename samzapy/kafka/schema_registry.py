@@ -16,7 +16,7 @@ from samzapy.api.errors import ConfigurationError, NotAuthenticated, RegistryUnr
 from samzapy.config.extras import line_for
 from samzapy.config.secrets import keep_out
 from samzapy.in_time import NotInTime, within
-from samzapy.ports import RegisteredSchema
+from samzapy.ports import MAX_SCHEMA_NUMBER, RegisteredSchema
 
 TIMEOUT_S = 5.0  # until the next bytes of an answer
 ANSWER_S = 30.0
@@ -73,19 +73,19 @@ class ConfluentRegistry:
     def newest(self, subject: str) -> RegisteredSchema | None:
         def ask() -> RegisteredSchema:
             found = self._client.get_latest_version(subject)
-            return self._read(int(found.schema_id or 0), found.schema)
+            return self._read(_number(found.schema_id), found.schema)
 
         return self._asked(ask)
 
     def id_of(self, subject: str, kind: str, text: str) -> int | None:
         try:
-            return self._asked(lambda: int(self._client.lookup_schema(subject, self._schema(text, kind)).schema_id or 0))
+            return self._asked(lambda: _number(self._client.lookup_schema(subject, self._schema(text, kind)).schema_id))
         except _Refused as refused:
             raise self._unfit(subject, refused) from None
 
     def register(self, subject: str, kind: str, text: str) -> int:
         try:
-            number = self._asked(lambda: int(self._client.register_schema(subject, self._schema(text, kind))))
+            number = self._asked(lambda: _number(self._client.register_schema(subject, self._schema(text, kind))))
         except _Refused as refused:
             raise self._unfit(subject, refused) from None
         if number is None:
@@ -94,7 +94,7 @@ class ConfluentRegistry:
 
     def is_compatible(self, subject: str, kind: str, text: str) -> bool:
         try:
-            found = self._asked(lambda: bool(self._client.test_compatibility(subject, self._schema(text, kind))))
+            found = self._asked(lambda: _yes_or_no(self._client.test_compatibility(subject, self._schema(text, kind))))
         except _Refused:
             return False
         return True if found is None else found
@@ -106,11 +106,12 @@ class ConfluentRegistry:
         )
 
     def _read(self, number: int, schema: Any) -> RegisteredSchema:
-        if not isinstance(schema.schema_str, str):
-            raise TypeError("an answer without a schema")
+        text, kind = _text(schema.schema_str), schema.schema_type or AVRO
+        if not isinstance(kind, str):
+            raise TypeError("an answer without the kind of a schema")
         named: dict[tuple[str, int], str] = {}
         self._follow(schema, named)
-        return RegisteredSchema(number, schema.schema_type or AVRO, _bounded(schema.schema_str), tuple(named.values()))
+        return RegisteredSchema(number, kind, text, tuple(named.values()))
 
     def _follow(self, schema: Any, named: dict[tuple[str, int], str]) -> None:
         """The schemas that one refers to, and those to others; each after those that it needs."""
@@ -123,7 +124,7 @@ class ConfluentRegistry:
                 found = self._client.get_version(*place).schema
                 self._follow(found, named)
                 del named[place]  # after what it needs
-                named[place] = _bounded(str(found.schema_str))
+                named[place] = _text(found.schema_str)
 
     def _asked(self, ask: Callable[[], T]) -> T | None:
         try:
@@ -182,7 +183,24 @@ class _Refused(Exception):
     """The registry refuses a schema; its text says why."""
 
 
-def _bounded(text: str) -> str:
-    if len(text) > MAX_SCHEMA_BYTES:
-        raise ValueError(f"a schema of {len(text)} characters, more than {MAX_SCHEMA_BYTES}")
-    return text
+# Answers are looked at while they are asked for, so that one that is none of a registry's blames no record, and is asked for again.
+
+
+def _number(found: Any) -> int:
+    if type(found) is not int or not 0 < found <= MAX_SCHEMA_NUMBER:
+        raise TypeError("an answer without the number of a schema")
+    return found
+
+
+def _text(found: Any) -> str:
+    if not isinstance(found, str):
+        raise TypeError("an answer without a schema")
+    if len(found) > MAX_SCHEMA_BYTES:
+        raise ValueError(f"a schema of {len(found)} characters, more than {MAX_SCHEMA_BYTES}")
+    return found
+
+
+def _yes_or_no(found: Any) -> bool:
+    if type(found) is not bool:
+        raise TypeError("an answer that does not say whether the schema is compatible")
+    return found

@@ -21,7 +21,7 @@ from samzapy.ports.log import (
     no_leader,
 )
 from samzapy.ports.producers import Delivered, Outgoing, PlainProducer, TransactionalProducer
-from samzapy.ports.schemas import RegisteredSchema, SchemaRegistry
+from samzapy.ports.schemas import MAX_SCHEMA_NUMBER, RegisteredSchema, SchemaRegistry
 from samzapy.ports.stores import Change, Claim, HeldValues, Scan, StoreDirectory, StoreEngine, TaskStore
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "Joinable",
     "Launcher",
     "Log",
+    "MAX_SCHEMA_NUMBER",
     "Message",
     "Outgoing",
     "PlainProducer",

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+MAX_SCHEMA_NUMBER = 2**31 - 1
+
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
     """A schema as a registry has it.
 
     Attributes:
-        id: its number, which stands in front of each value that it wrote.
+        id: its number, 1 to MAX_SCHEMA_NUMBER, which stands in front of each value that it wrote.
         kind: AVRO, JSON or PROTOBUF.
         text: the schema itself.
         named: the schemas that it refers to, each before those that need it.

@@ -16,11 +16,11 @@ from typing import Any, Protocol
 import orjson
 
 from samzapy.api.errors import ConfigurationError, SerdeError
-from samzapy.ports import RegisteredSchema, SchemaRegistry
+from samzapy.ports import MAX_SCHEMA_NUMBER, RegisteredSchema, SchemaRegistry
 from samzapy.serde.avro import DECODE_ERRORS, ENCODE_ERRORS, AvroSchema, schema_document, unwritable, why
 from samzapy.serde.basic import shown
 
-MAGIC, HEADER_BYTES, MAX_NUMBER = 0, 5, 2**31 - 1
+MAGIC, HEADER_BYTES = 0, 5
 MAX_FORMS = 1000
 UNKNOWN_S = 5.0  # how long a number that the registry does not know is not asked for again
 JSON = "JSON"
@@ -56,7 +56,7 @@ class Schemas:
 
     def _fetched(self, number: int) -> Form | None:
         now = self._monotonic()
-        if not 0 < number <= MAX_NUMBER or self._unknown.get(number, 0.0) > now:
+        if not 0 < number <= MAX_SCHEMA_NUMBER or self._unknown.get(number, 0.0) > now:
             return None
         found = self.registry.by_id(number)
         if found is None:

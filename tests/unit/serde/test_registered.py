@@ -156,15 +156,68 @@ def test_a_registry_that_does_not_answer_is_no_fault_of_the_record(registry: Reg
     assert reader.decode(data) == {"user": "ada", "cents": 7, "coupon": None}
 
 
-def test_an_answer_without_a_schema_is_not_kept(registry: Registry, tmp_path: Path) -> None:
+@pytest.mark.parametrize("answer", [{"schema": None}, {}, {"schema": 7}, {"schema": json.dumps(BUY), "schemaType": 7}, {"schema": json.dumps(BUY), "schemaType": ["AVRO"]}, [], None])
+def test_an_answer_without_a_schema_is_not_kept(registry: Registry, tmp_path: Path, answer: Any) -> None:
     registry.add("buys-value", BUY)
     data = serde(registry, tmp_path, BUY).encode({"user": "ada", "cents": 7})
     reader = serde(registry, tmp_path, BUY_2)
-    registry.empty = 2
+    registry.instead = [answer] * 2
     for _ in range(2):
-        with pytest.raises(RegistryUnreachable, match="an answer without a schema"):
+        with pytest.raises(RegistryUnreachable):
             reader.decode(data)
     assert reader.decode(data) == {"user": "ada", "cents": 7, "coupon": None}
+
+
+@pytest.mark.parametrize("answer", [{}, {"schema": None}, {"schema": 7}, []])
+def test_an_answer_without_a_schema_that_another_refers_to_blames_no_record(registry: Registry, tmp_path: Path, answer: Any) -> None:
+    place = {"type": "record", "name": "shop.Place", "fields": [{"name": "city", "type": "string"}]}
+    registry.add("place", place)
+    user = {"type": "record", "name": "shop.User", "fields": [{"name": "at", "type": "shop.Place"}]}
+    refers = [{"name": "shop.Place", "subject": "place", "version": 1}]
+    data = b"\0" + registry.add("users-value", user, references=refers).to_bytes(4, "big") + b"\x08Rome"
+    reader = serde(registry, tmp_path)
+    registry.instead = [{"schema": json.dumps(user), "references": refers}, answer]
+    with pytest.raises(RegistryUnreachable):
+        reader.decode(data)
+    assert reader.decode(data) == {"at": {"city": "Rome"}}
+
+
+NO_NUMBERS = [{}, {"id": 0}, {"id": None}, {"id": -1}, {"id": 2**31}, {"id": 2**40}, {"id": "1"}, {"id": 1.0}, {"id": True}, [], "1", None]
+
+
+@pytest.mark.parametrize("answer", NO_NUMBERS, ids=repr)
+@pytest.mark.parametrize("register", [False, True])
+def test_nothing_is_written_by_a_number_that_is_none(registry: Registry, tmp_path: Path, register: bool, answer: Any) -> None:
+    """A schema in a file: looked up, and where it is not there, registered."""
+    if not register:
+        registry.add("buys-value", BUY)
+    ours = serde(registry, tmp_path, BUY)
+    registry.unknown, registry.instead = int(register), [answer]
+    with pytest.raises(RegistryUnreachable, match=registry.url):
+        ours.ready(register)
+    ours.ready(register)
+    assert ours.encode({"user": "ada", "cents": 7})[:5] == b"\0\0\0\0\1"
+
+
+@pytest.mark.parametrize("answer", NO_NUMBERS, ids=repr)
+def test_nothing_is_written_by_a_newest_schema_without_a_number(registry: Registry, tmp_path: Path, answer: Any) -> None:
+    registry.add("buys-value", BUY)
+    ours = serde(registry, tmp_path)
+    registry.instead = [{"subject": "buys-value", "version": 1, "schema": json.dumps(BUY), **answer} if isinstance(answer, dict) else answer]
+    with pytest.raises(RegistryUnreachable, match=registry.url):
+        ours.ready()
+    ours.ready()
+    assert ours.encode({"user": "ada", "cents": 7})[:5] == b"\0\0\0\0\1"
+
+
+@pytest.mark.parametrize("answer", [{}, {"is_compatible": None}, {"is_compatible": "false"}, [], None])
+def test_an_answer_that_does_not_say_whether_a_schema_is_compatible_is_none(registry: Registry, tmp_path: Path, answer: Any) -> None:
+    registry.add("buys-value", BUY)
+    ours = serde(registry, tmp_path, BUY_2)
+    registry.unknown, registry.instead = 1, [answer]
+    with pytest.raises(RegistryUnreachable, match=registry.url):
+        ours.refuse_unfit(may_register=True)
+    ours.refuse_unfit(may_register=True)
 
 
 def test_what_writes_must_be_registered_unless_the_job_registers_it(registry: Registry, tmp_path: Path) -> None:
