@@ -156,7 +156,10 @@ def test_a_registry_that_does_not_answer_is_no_fault_of_the_record(registry: Reg
     assert reader.decode(data) == {"user": "ada", "cents": 7, "coupon": None}
 
 
-@pytest.mark.parametrize("answer", [{"schema": None}, {}, {"schema": 7}, {"schema": json.dumps(BUY), "schemaType": 7}, {"schema": json.dumps(BUY), "schemaType": ["AVRO"]}, [], None])
+NO_SCHEMAS = [{"schema": None}, {}, {"schema": 7}, {"schema": json.dumps(BUY), "schemaType": 7}, {"schema": json.dumps(BUY), "schemaType": ["AVRO"]}, [], None]
+
+
+@pytest.mark.parametrize("answer", NO_SCHEMAS, ids=repr)
 def test_an_answer_without_a_schema_is_not_kept(registry: Registry, tmp_path: Path, answer: Any) -> None:
     registry.add("buys-value", BUY)
     data = serde(registry, tmp_path, BUY).encode({"user": "ada", "cents": 7})
