@@ -25,6 +25,7 @@ from samzapy.ports.schemas import MAX_SCHEMA_NUMBER, RegisteredSchema, SchemaReg
 from samzapy.ports.stores import Change, Claim, HeldValues, Scan, StoreDirectory, StoreEngine, TaskStore
 
 __all__ = [
+    "MAX_SCHEMA_NUMBER",
     "START_ITS_BROKER",
     "Admin",
     "Assignment",
@@ -42,7 +43,6 @@ __all__ = [
     "Joinable",
     "Launcher",
     "Log",
-    "MAX_SCHEMA_NUMBER",
     "Message",
     "Outgoing",
     "PlainProducer",

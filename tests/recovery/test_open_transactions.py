@@ -71,7 +71,8 @@ def test_on_an_input_the_task_waits_and_says_so_the_others_go_on_and_its_end_is_
         status = run.until(lambda s: job.input in task(s, 0)["reason"])
         assert "" == task(status, 1)["reason"]
         told = job.command("lag", str(job.file)).stderr
-        assert f"note: {job.input}[0]: a producer has an open transaction there" in told and "(2 offsets)" in told
+        assert f"note: {job.input}[0]: a producer has an open transaction there" in told
+        assert "(2 offsets)" in told
         assert [2, 0] == [json.loads(line)["uncommitted"] for line in job.command("lag", str(job.file), "--json").stdout.splitlines()]
 
         getattr(stranger, end)()
