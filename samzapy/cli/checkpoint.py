@@ -16,6 +16,7 @@ from samzapy.cli.job import Job
 from samzapy.cli.tables import print_table
 from samzapy.cli.this_process import this_process
 from samzapy.coordinator.checkpoint_set import CheckpointSet, CheckpointSetOptions, Plan
+from samzapy.model.event_time import in_ms
 from samzapy.ops.inspection import job_in_kafka, read_checkpoints
 from samzapy.ops.letters_again import begin_of_steps, go_back, newest_letters, sent_again, warnings
 from samzapy.ops.topics import changelogs, prepare_topics
@@ -144,7 +145,7 @@ def milliseconds(text: str, option: str) -> int:
     except ValueError as error:
         raise ConfigurationError(f"{option} {text}: {error}.", "Write 2026-01-31T12:00:00 (UTC), or with +02:00.") from None
     try:
-        time_ms = int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+        time_ms = in_ms(found if found.tzinfo else found.replace(tzinfo=UTC))
     except (OverflowError, ValueError):
         time_ms = -1
     if time_ms < 0:

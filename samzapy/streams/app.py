@@ -94,7 +94,7 @@ class App:
             topic: its name.
             key, value: the types of keys and values, or the names of their serdes. For a record that is not of them `on_error` applies.
             time: what a record's time is. "record": Kafka's timestamp. "processing": the clock when the record is processed. A function: what it returns for
-                the value, milliseconds since 1970 or a datetime with a time zone.
+                the value, milliseconds since 1970 or a datetime with a time zone, of which whole milliseconds count.
             watermark_delay: how much older than the newest record of its partition a record may be, as text ("5s") or timedelta. Windows need it, except
                 with `time="processing"`.
             idle_timeout: after this long without a record, a partition no longer holds event time back; None or "never": it always does.

@@ -15,7 +15,7 @@ from samzapy.api.envelope import headers_of
 from samzapy.api.errors import RecordTooLarge, SamzapyError, SerdeError, TaskError, TransactionAborted
 from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
-from samzapy.model.event_time import LARGEST, NEVER
+from samzapy.model.event_time import LARGEST, NEVER, in_ms
 from samzapy.model.marks import MARKS_KEY
 from samzapy.ports import Message
 from samzapy.serde.basic import shown
@@ -192,7 +192,7 @@ class Program:
     def _milliseconds(self, number: int, given: Any) -> int:
         """A time that is no int, or beyond what a time can be."""
         if isinstance(given, datetime) and given.tzinfo is not None:
-            return round(given.timestamp() * 1000)
+            return in_ms(given)
         what = "a datetime without a zone" if isinstance(given, datetime) else f"{shown(given)} ({type(given).__name__})"
         needed = f"it must give milliseconds since 1970, an int of at most {LARGEST}, or a datetime with a zone"
         raise TaskError(f"time=… gave {what}; {needed}.", "Correct the function of `time=` in the program.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, time, timedelta, timezone
 from random import Random
 from typing import Any
 
@@ -44,6 +44,22 @@ def feed(h: Harness, given: Given, unit: int, crashes: int = 0, topic: str = "s"
 def told(h: Harness, unit: int, topic: str = "out") -> list[tuple[Any, ...]]:
     """(key, end, value) of each pane; the value of an aggregate's one entry `r`."""
     return [(key, (pane["end"] - T0) / unit, pane["r"] if "r" in pane else pane["value"]) for key, pane in h.output(topic)]
+
+
+def test_a_datetime_is_in_the_window_of_its_own_time_to_its_last_microsecond() -> None:
+    """23:59:59.999999 is the end of its day for Python (`time.max`), and a window ends where the next one begins."""
+    given = [datetime.combine(datetime(2026, 11, 23), time.max, tzinfo=UTC).replace(microsecond=us) for us in (0, 999_499, 999_500, 999_501, 999_999)]
+    east = timezone(timedelta(hours=5, minutes=30))
+    app = App()
+    days = app.stream("s", key=str, value=str, time=datetime.fromisoformat, watermark_delay="0s").window(tumbling("1d")).count("days")
+    days.to("out")
+    with Harness(app, now=datetime(2026, 11, 25, tzinfo=UTC)) as h:
+        for at in [*given, datetime(2026, 11, 24, tzinfo=UTC)]:
+            h.send("s", at.isoformat(), key="k")
+            h.send("s", at.astimezone(east).isoformat(), key="k")
+        h.run()
+        h.end()
+        assert [10, 2] == [pane["value"] for _, pane in h.output("out")]
 
 
 CRASHES = pytest.mark.parametrize("crashes", [0, 3])
