@@ -22,7 +22,7 @@ from samzapy.cli.tables import print_table
 from samzapy.model.names import task_name
 from samzapy.ops.exact_json import exact, from_base64
 from samzapy.ops.inspection import changelog_of, committed_entries
-from samzapy.ops.local_stores import LocalState, StoreReport
+from samzapy.ops.local_stores import NO_LOCAL_STORE, LocalState, StoreReport
 from samzapy.ops.shown import read, text_of
 from samzapy.printable import printable
 from samzapy.wiring.serdes import KEY, VALUE, Serdes
@@ -140,6 +140,8 @@ def verify(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: As
         local = _local(job)
         reports = [local.verify(t, s) for t, s in local.places(None, None)]
     _print_reports(reports, as_json)
+    if reports and all(r.outcome == NO_LOCAL_STORE for r in reports):
+        say("nothing was compared: this host has no local store of the job")
     return 0 if all(r.good for r in reports) else 1
 
 

@@ -37,6 +37,7 @@ from samzapy.wiring.serdes import Serdes
 from samzapy.wiring.tasks import Tasks
 
 Progress = Callable[[str, int, int, float], None]  # (what, have, need, seconds so far)
+NO_LOCAL_STORE = "no local store"  # an outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ class LocalState:
             if remedy:
                 return StoreReport(task, store, "refused", 0, f"{detail} {remedy}", good=False)
             if engine is None:
-                return StoreReport(task, store, "no local store", 0, f"{detail}; the next run restores it from {place.log}")
+                return StoreReport(task, store, NO_LOCAL_STORE, 0, f"{detail}; the next run restores it from {place.log}")
             if mark is not None and place.bounds.start > mark.changelog_start:
                 engine.close()
                 why = f"{place.log} was truncated at its start, so the local store cannot be verified; it is complete, and the only copy: keep it"

@@ -96,11 +96,15 @@ def test_a_second_run_goes_on_from_local_state_or_from_the_changelog_alike(kafka
     assert job.stored() == counted(lines[:3000])
 
     shutil.rmtree(job.state)
+    verified = job.of("state", "verify")
+    assert (verified.returncode, verified.stdout.count("no local store")) == (0, 4)
+    assert "nothing was compared: this host has no local store of the job" in verified.stderr
     restored = job.of("state", "restore")
     assert restored.returncode == 0, restored.stderr
     assert restored.stdout.count("restored") == 4
     verified = job.of("state", "verify")
     assert (verified.returncode, verified.stdout.count("agrees")) == (0, 4), verified.stdout + verified.stderr
+    assert "nothing was compared" not in verified.stderr
     job.feed(lines[3000:])
     with job.running("--local") as run:
         status = run.until_caught_up({f"{job.input}[{p}]": end for p, end in ends(kafka, job.input).items()})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, time, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from random import Random
 from typing import Any
 
@@ -48,7 +48,7 @@ def told(h: Harness, unit: int, topic: str = "out") -> list[tuple[Any, ...]]:
 
 def test_a_datetime_is_in_the_window_of_its_own_time_to_its_last_microsecond() -> None:
     """23:59:59.999999 is the end of its day for Python (`time.max`), and a window ends where the next one begins."""
-    given = [datetime.combine(datetime(2026, 11, 23), time.max, tzinfo=UTC).replace(microsecond=us) for us in (0, 999_499, 999_500, 999_501, 999_999)]
+    given = [datetime(2026, 11, 23, 23, 59, 59, us, UTC) for us in (0, 999_499, 999_500, 999_501, 999_999)]
     east = timezone(timedelta(hours=5, minutes=30))
     app = App()
     days = app.stream("s", key=str, value=str, time=datetime.fromisoformat, watermark_delay="0s").window(tumbling("1d")).count("days")
