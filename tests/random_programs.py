@@ -34,6 +34,11 @@ def is_second(key: str) -> bool:
     return int(key.removeprefix("key-")) % 3 == 0
 
 
+def added(key: str) -> int:
+    """What is added to the numbers of a key where a program looks that up: what the table has of it."""
+    return 7 * int(key.removeprefix("key-"))
+
+
 def number(text: str) -> int:
     return int(text.partition("/")[0])
 
@@ -78,6 +83,7 @@ class Program:
         self.places = chain([*first, *([] if follows else [self._through()])], self._forks(depth=0))
         self.outputs = [place.output for place in self._all(self.places) if place.output is not None]
         self.of_two = self._draw.random() < 0.5  # whether it can read two inputs: some of the keys come in the second
+        self.looks_up = self._draw.random() < 0.4  # whether it can look up, in a table, what is added to the numbers of a key
 
     @property
     def topics(self) -> list[str]:
@@ -86,22 +92,26 @@ class Program:
     def __str__(self) -> str:
         return "\n".join(self._lines(self.places, 0))
 
-    def app(self, topic: str, prefix: str = "", second: str = "", **time: Any) -> App:
+    def app(self, topic: str, prefix: str = "", second: str = "", table: str = "", **time: Any) -> App:
         """The program, which reads `topic` and writes to topics that begin with `prefix`. `second`: another input, which is read together with the first; the
-        first alone feeds a window besides, so that a task has stages with a common input."""
+        first alone feeds a window besides, so that a task has stages with a common input. `table`: the topic of what is added, by key (`added`), for
+        a program that looks it up."""
         app = App()
         time = {"watermark_delay": f"{DELAY * STEP_MS}ms", "idle_timeout": None, **time}
         numbers = app.stream(topic, key=str, value=str, time=at, **time).map(number, value=int)
         if second:
             numbers.window(tumbling("1m")).count("alone")
             numbers = numbers.merge(app.stream(second, key=str, value=str, time=at, **time).map(number, value=int))
+        if table:
+            both = numbers.lookup(app.table(table, key=str, value=str, broadcast=True), how="inner")
+            numbers = both.map(lambda pair: pair[0] + int(pair[1]), value=int)
         self._build(self.places, numbers, prefix)
         return app
 
-    def problems(self, given: Iterable[tuple[str, str]], found: Found, tasks: int, *, strict: bool = True, doubles: bool = False) -> list[str]:
+    def problems(self, given: Iterable[tuple[str, str]], found: Found, tasks: int, *, strict: bool = True, doubles: bool = False, adds: bool = False) -> list[str]:
         """What is wrong with what was found in the topics. `given`: keys and texts; `strict`: every window was closed once, by time or by one bounded
-        run; `doubles`: records of outputs may come again (at_least_once)."""
-        records: list[Record] = [(key, number(text), at(text)) for key, text in given]
+        run; `doubles`: records of outputs may come again (at_least_once); `adds`: it had a table."""
+        records: list[Record] = [(key, number(text) + (added(key) if adds else 0), at(text)) for key, text in given]
         return [problem for output, part in self._expected(self.places, records) for problem in judged(output, part, found[output.topic], tasks, strict, doubles)]
 
     # -- drawing -----------------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from samzapy.model.offsets import TopicPartition
 from tests import random_programs
 from tests.broker import create_topic, ends, produce, read_all
 from tests.integration.job import Job
-from tests.random_programs import DELAY, drawn, is_second, key_of
+from tests.random_programs import DELAY, added, drawn, is_second, key_of
 
 KEYS, PARTITIONS = 12, 3
 SENDINGS = 6  # before which the second input has begun
@@ -29,9 +29,14 @@ class RandomJob(Job):
         self.second = f"{self.input}-too" if self.program.of_two else ""
         if self.second:
             create_topic(servers, self.second, partitions)
+        self.table = f"{name}-added" if self.program.looks_up else ""
+        if self.table:
+            create_topic(servers, self.table, partitions)
+            produce(servers, self.table, [(key, str(added(key))) for key in (f"key-{n}" for n in range(KEYS))])
         shutil.copy(random_programs.__file__, folder)
         module = "program_" + name.replace("-", "_")
-        (folder / f"{module}.py").write_text(f"from random_programs import drawn\n\napp = drawn({seed}).app({self.input!r}, {name + '-'!r}, {self.second!r})\n")
+        topics = f"{self.input!r}, {name + '-'!r}, {self.second!r}, {self.table!r}"
+        (folder / f"{module}.py").write_text(f"from random_programs import drawn\n\napp = drawn({seed}).app({topics})\n")
         document = json.loads(self.file.read_text())
         own = {key: document[key] for key in ("job", "kafka", "containers", "state")}
         self.file.write_text(json.dumps({**own, "commit": {"interval": "200ms", "guarantee": guarantee}, "app": f"{module}:app"}))
@@ -73,5 +78,5 @@ class RandomJob(Job):
             topic: [(key_of(r.key or b""), json.loads(r.value or b"null")) for r in read_all(self.servers, f"{self.name}-{topic}")]
             for topic in self.program.topics
         }
-        problems = self.program.problems(self.sent, found, len(tasks), doubles=self.guarantee != "exactly_once")
+        problems = self.program.problems(self.sent, found, len(tasks), doubles=self.guarantee != "exactly_once", adds=bool(self.table))
         return [f"{self.name}: {problem}\n{self.program}" for problem in problems]

@@ -15,11 +15,11 @@ from samzapy.serde.registry import serde_named
 from samzapy.streams.expand import sections
 from samzapy.streams.operators.rows import SLICE
 from samzapy.streams.program import Program
-from tests.random_programs import drawn, key_of
+from tests.random_programs import added, drawn, key_of
 from tests.recovery.sim_counting import Coverage
 from tests.recovery.sim_judge import History, judge_stores_and_owners
 from tests.recovery.sim_plan import Plan
-from tests.recovery.sim_task import INPUT, document
+from tests.recovery.sim_task import INPUT, KEYS, TABLE, document
 from tests.simulation.simulation import Simulation
 
 PREFIX, JOB = "sim-program-", "sim-1"
@@ -31,6 +31,7 @@ class SimProgram:
 
     Attributes:
         document: its job file.
+        table: the entries of its table; none: it has no table.
         topics: the user's topics, with their partitions.
     """
 
@@ -38,11 +39,13 @@ class SimProgram:
         self._drawn = drawn(plan.seed, placed=False)
         self._exactly_once = bool(plan.job["exactly_once"])
         self._inputs = plan.inputs
-        graph = self._drawn.app(INPUT, PREFIX, *plan.inputs[1:]).graph
+        self.table = {f"key-{n}": str(added(f"key-{n}")) for n in range(KEYS)} if self._drawn.looks_up else {}
+        graph = self._drawn.app(INPUT, PREFIX, second="".join(plan.inputs[1:]), table=TABLE if self.table else "").graph
         made = sections(graph, {}, {}, JOB)
         rest = {key: value for key, value in document(plan.job).items() if key not in OF_TASK}
         self.document: dict[str, Any] = {**rest, "app": f"{__name__}:app", **made.to_json()}
-        self.topics = dict.fromkeys((*plan.inputs, *(PREFIX + topic for topic in self._drawn.topics)), plan.tasks)
+        mine = [*plan.inputs, *([TABLE] if self.table else []), *(PREFIX + topic for topic in self._drawn.topics)]
+        self.topics = dict.fromkeys(mine, plan.tasks)
         self._program = Program(graph, made.topics, lambda name: serde_named(name, ()), check=False)
 
     def new_task(self) -> StreamTask:
@@ -58,7 +61,7 @@ class SimProgram:
         if any(part for topic, part in found.items() if topic.startswith("windows")):
             coverage.count("windows of programs")
         given = [((r.key or b"").decode(), (r.value or b"").decode()) for topic in self._inputs for r in self._records(sim, history, topic)]
-        problems += self._drawn.problems(given, found, len(sim.models), strict=False, doubles=not self._exactly_once)
+        problems += self._drawn.problems(given, found, len(sim.models), strict=False, doubles=not self._exactly_once, adds=bool(self.table))
         return problems + self._left(sim, history)
 
     def _records(self, sim: Simulation, history: History, topic: str) -> list[Any]:

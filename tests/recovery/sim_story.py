@@ -91,7 +91,7 @@ class Story:
     def _tell(self) -> None:
         plan, sim = self.plan, self.sim
         self._configure()
-        self._writers.begin()
+        self._writers.begin({} if self._program is None else self._program.table)
         self._broker, self._supervisor = Broker(self.stage), Supervisor(self.stage)
         self._disturb(plan.strikes)
         self._supervisor.wants_driver = True

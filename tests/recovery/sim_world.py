@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from samzapy.api.errors import LogError
 from samzapy.model.offsets import TopicPartition
+from samzapy.ports import TransactionalProducer
 from samzapy.testing.memory_transactions import Session
 from tests.recovery.sim_stage import Stage, code_of, told
 from tests.recovery.sim_task import INPUT, KEYS, SECOND, TABLE
@@ -38,14 +40,22 @@ class Writers:
         self._is_over = self._is_together = False
         self._actors: list[Actor] = []
 
-    def begin(self) -> None:
-        """The whole table, some records, and then more as time goes on."""
+    def begin(self, entries: Mapping[str, str]) -> None:
+        """The whole table (`entries`: of a program; some of it maybe after a stranger's open transaction), some records, and then more as time goes on."""
+        draw, tasks = self._draw_input, self._plan.tasks
+        is_held = bool(entries) and draw.random() < 0.5
+        open_ = [self._begun(f"stranger {n} before the table", TABLE, [("key-0", "1000000", n)]) for n in range(tasks if is_held else 0)]
+        for key, value in entries.items():
+            self.append(TABLE, draw.randrange(tasks), key, value)
         if self._plan.job["table"]:
             for number in range(TABLE_KEYS):
                 for partition in range(self._plan.tasks):
                     self.append(TABLE, partition, f"user-{number}", str(number))
         self.feed(20)
-        self._actors = [self._sim.baton.spawn(name, work) for name, work in (("feeder", self._feed_on), ("strangers", self._write_on))]
+        work = {"feeder": self._feed_on, "strangers": self._write_on}
+        if entries:
+            work["strangers of the table"] = lambda: self._write_table_on(entries, open_)
+        self._actors = [self._sim.baton.spawn(name, one) for name, one in work.items()]
 
     def end(self) -> None:
         """Nobody writes any more."""
@@ -85,22 +95,54 @@ class Writers:
 
     def _write_on(self) -> None:
         """Others write to the input too, in transactions that stay open for a while and may be aborted."""
-        baton = self._sim.baton
+        draw, tasks = self._draw, self._plan.tasks
+
+        def records() -> Iterator[tuple[str, str, int]]:  # drawn one by one as they are sent
+            for _ in range(draw.randint(1, 4)):
+                yield f"key-{draw.randrange(KEYS)}", "of a stranger", draw.randrange(tasks)
+
         while self._plan.strangers and not self._is_over:
-            producer = self._sim.log.transactional_producer("stranger")
+            begun = self._begun("stranger", INPUT, records())
+            if begun is not None:
+                self._sim.baton.sleep(draw.random() * 3.0)
+                self._ended(begun, commits=draw.random() < 0.5)
+            self._sim.baton.sleep(draw.uniform(0.5, 4.0))
+
+    def _write_table_on(self, entries: Mapping[str, str], open_: Sequence[TransactionalProducer | None]) -> None:
+        """Others write to the table of a program: what is there already, or what is wrong, and aborted. `open_`: transactions that are open by now."""
+        draw, tasks = self._draw_input, self._plan.tasks
+        if any(open_):
+            self._sim.baton.sleep(draw.random() * 6.0)
+        for producer in open_:
+            self._ended(producer, commits=False)
+        while not self._is_over:
+            is_right = draw.random() < 0.5
+            records = [(key, entries[key] if is_right else "1000000", draw.randrange(tasks)) for key in draw.sample(sorted(entries), draw.randint(1, 4))]
+            begun = self._begun("stranger of the table", TABLE, records)
+            self._sim.baton.sleep(draw.random() * 3.0)
+            self._ended(begun, commits=is_right)
+            self._sim.baton.sleep(draw.uniform(0.5, 6.0))
+
+    def _begun(self, name: str, topic: str, records: Iterable[tuple[str, str, int]]) -> TransactionalProducer | None:
+        """A stranger's transaction with these records (key, value, partition); None: a broker did not take them."""
+        try:
+            producer = self._sim.log.transactional_producer(name)
+            producer.init()
+            producer.begin()
+            for key, value, partition in records:
+                producer.send(topic, value.encode(), key.encode(), partition)
+            producer.flush()
+        except LogError:
+            self._stage.coverage.count("strangers in doubt")
+            return None
+        return producer
+
+    def _ended(self, producer: TransactionalProducer | None, commits: bool) -> None:
+        if producer is not None:
             try:
-                producer.init()
-                producer.begin()
-                for _ in range(self._draw.randint(1, 4)):
-                    producer.send(
-                        INPUT, b"of a stranger", f"key-{self._draw.randrange(KEYS)}".encode(), self._draw.randrange(self._plan.tasks)
-                    )
-                producer.flush()
-                baton.sleep(self._draw.random() * 3.0)
-                producer.commit() if self._draw.random() < 0.5 else producer.abort()
+                producer.commit() if commits else producer.abort()
             except LogError:
                 self._stage.coverage.count("strangers in doubt")
-            baton.sleep(self._draw.uniform(0.5, 4.0))
 
 
 class Broker:
