@@ -26,6 +26,7 @@ from samzapy.container.committer import Committer
 from samzapy.container.duties import Duties
 from samzapy.container.early import Early
 from samzapy.container.facts import OTHER, PROCESS, RESTORE, WAIT_INPUT, Facts
+from samzapy.container.firing import Firing
 from samzapy.container.first_offsets import may_go_on
 from samzapy.container.flushing import Flushing
 from samzapy.container.growth import Growth
@@ -121,8 +122,10 @@ class Container:
         )  # fmt: skip
         self._early = Early(spec, marks, inputs, hooks.collector, commits, clock)
 
+        self._given_up = given_up = GivenUpRecords(spec, own, transaction, commits, clock, facts.errors)
         self._tasks = tasks = Tasks(
             spec=spec, held=self.tasks, end_offsets=end_offsets, transaction=transaction, inputs=inputs, hooks=hooks, commits=commits, supervision=line,
+            firing=Firing(hooks, given_up, spec.retries, clock),
         )  # fmt: skip
         task_start = TaskStart(
             spec=spec, run_id=run_id, caution=caution, consumer=consumer, inputs=inputs, hooks=hooks, commits=commits, search=search,
@@ -139,7 +142,6 @@ class Container:
         )  # fmt: skip
 
         self.tracing = Tracing(spec, hooks.collector)
-        self._given_up = given_up = GivenUpRecords(spec, own, transaction, commits, clock, facts.errors)
         self._processing = Processing(
             retries=spec.retries, inputs=inputs, transaction=transaction, hooks=hooks, search=search, commits=commits, tasks=tasks, tracing=self.tracing,
             given_up=given_up, schedule=schedule, careful=Careful(caution, facts.loop.apart(line.announce), clock.monotonic() + caution.watch_s), clock=clock,

@@ -20,9 +20,11 @@ from samzapy.api.envelope import OutgoingMessageEnvelope, headers_of
 from samzapy.api.errors import BatchUnreadable, LogError, RecordTooLarge, SamzapyError, SerdeError, StateUnreadable, TaskError
 from samzapy.config.secrets import without_secrets
 from samzapy.container.spec import DeadLetterSpec
-from samzapy.model.dead_letter import HEADERS_NOT_READ, NOT_READ, DeadLetter, Origin
+from samzapy.model.dead_letter import HEADERS_NOT_READ, NOT_READ, WINDOW, DeadLetter, Origin
+from samzapy.model.failed_pane import FailedPane
 from samzapy.ports import Message
 from samzapy.printable import printable
+from samzapy.serde.basic import JsonSerde
 
 LOG = logging.getLogger("samzapy.container")
 Decode = Callable[[bytes], Any]
@@ -36,6 +38,10 @@ MAX_TOLD = 1000  # characters of an exception's text: it may quote the record, a
 NO_RECORD = "Fix the task, then run the job again. `on_error` applies to records, and not to `{hook}`: catch there what the job should survive."
 PROGRAM = "its program"  # what is said to have failed, of a program
 PASS_UNREAD = "To continue past such records, set `on_error: {then: dead_letter}` (or `skip`)."
+FIRES_AGAIN = (
+    "Fix the function that failed and run the job again: it goes on with this pane, and none before it is repeated. "
+    "Or set `on_error: {then: dead_letter}` (or `skip`) to continue past such panes."
+)
 PASS_BY = "Fix the {failed}, or set `on_error: {{then: dead_letter}}` (or `skip`) to continue past such records."
 
 _told_of: set[tuple[str, str]] = set()
@@ -83,10 +89,25 @@ def dead_letter_of(message: Message, task: str, error: BaseException, attempts: 
         time_ms=now_ms,
         truncated=truncated,
     )
+    return _fitted(letter, f"record {origin}", spec)
+
+
+def dead_letter_of_pane(pane: FailedPane, origin: Origin, task: str, error: BaseException, attempts: int, now_ms: int, spec: DeadLetterSpec) -> DeadLetter:
+    """The dead letter of a pane: its key as bytes, and the pane as JSON, as far as it was made. `origin`: where the window's state is. Raises as
+    `dead_letter_of`."""
+    value = pane.value or JsonSerde.encode({"start": pane.start, "end": pane.end})
+    letter = DeadLetter(
+        origin=origin, key=pane.key, value=value, headers=[(WINDOW, pane.window.encode())], task=task, error=f"{pane}: {described(error)}", stack=stack_of(error),
+        attempts=attempts, timestamp_ms=pane.start, time_ms=now_ms,
+    )  # fmt: skip
+    return _fitted(letter, str(pane), spec)
+
+
+def _fitted(letter: DeadLetter, what: str, spec: DeadLetterSpec) -> DeadLetter:
     fitted = letter.fitted(spec.max_record_bytes)
     if fitted is None:
         raise RecordTooLarge(
-            f"{task}: record {origin} failed ({described(error)}); a dead letter with only its origin does not fit {spec.topic}, "
+            f"{letter.task}: {what} failed ({letter.error}); a dead letter with only its origin does not fit {spec.topic}, "
             f"whose limit is {spec.max_record_bytes} bytes.",
             f"Raise max.message.bytes of {spec.topic}, then start the job again.",
         )
@@ -123,6 +144,14 @@ def named(task: str, hook: str, error: BaseException, where: str = "", attempts:
     if where and _is_of_reading(error):
         return kind(f"{task}: record {where}: it cannot be read: {brief(error)}{_user_line(error)}.".replace("..", "."), f"{remedy} {PASS_UNREAD}")
     return kind(f"{task}: {hook} failed{often}{at}: {brief(error)}{_user_line(error)}.".replace("..", "."), remedy)
+
+
+def named_pane(task: str, pane: FailedPane, error: BaseException, attempts: int) -> TaskError:
+    """As `named`, of a pane of a window."""
+    often = f" {attempts} times" if attempts > 1 else ""
+    remedy = error.remedy if isinstance(error, SamzapyError) and error.remedy else ""
+    kind = type(error) if isinstance(error, TaskError) else TaskError
+    return kind(f"{task}: {pane} failed{often}: {brief(error)}{_user_line(error)}.".replace("..", "."), f"{remedy} {FIRES_AGAIN}".strip())
 
 
 def _is_of_reading(error: BaseException) -> bool:
@@ -237,6 +266,12 @@ def place_of(error: BaseException, message: Message, decode_key: Decode, decode_
                 return f"{part} of {message.topic()}"
     where = error.where if isinstance(error, SamzapyError) else ""
     return _user_line(error).strip(" ()") or where or f"record of {message.topic()}"
+
+
+def place_of_pane(error: BaseException, pane: FailedPane) -> str:
+    """As `place_of`, of a pane of a window."""
+    where = error.where if isinstance(error, SamzapyError) else ""
+    return _user_line(error).strip(" ()") or where or f"window {pane.window}"
 
 
 def _fails_so(decode: Decode, data: bytes, error: SerdeError) -> bool:

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from samzapy import failpoints
 from samzapy.api.context import JobInfo
-from samzapy.api.errors import StateUnreadable, TaskError
 from samzapy.api.task import StreamTask
 from samzapy.container.collector import Collector
 from samzapy.container.facts import LoopTime
@@ -25,7 +24,7 @@ from samzapy.container.task_instance import Context, TaskInstance
 from samzapy.container.transaction import Transaction
 from samzapy.ports import PlainProducer
 
-FIRES_AGAIN = "Fix the function that failed and run the job again: it goes on with this pane, and none before it is repeated."
+A_WINDOW = "a window"
 RETURN_NOTHING = ("init", "window", "end_of_stream", "close")
 T = TypeVar("T")
 
@@ -79,19 +78,17 @@ class Hooks:
         if user is not None:
             self._take_effect(task, "window", lambda: user.window(self.collector, self.requests))
 
-    def fire(self, task: TaskInstance) -> None:
-        """One unit of a program's windows that are due."""
+    def fire(self, task: TaskInstance, alone: bool = False) -> None:
+        """One unit of a program's windows that are due; or one pane alone. Raises TaskError, whose cause is what was raised."""
         user = task.user
         if user is not None:
-            try:
-                self._take_effect(task, "a window", lambda: user.fire(self.collector))  # type: ignore[attr-defined]
-            except StateUnreadable:
-                raise
-            except TaskError as error:
-                pane = getattr(user, "failed_pane", "")
-                raise TaskError(f"{error.message} It was {pane}." if pane else error.message, error.remedy or FIRES_AGAIN) from error
-            if task.is_due:
-                self.requests.fire()
+            self._take_effect(task, A_WINDOW, lambda: user.fire(self.collector, alone))  # type: ignore[attr-defined]
+
+    def pass_by(self, task: TaskInstance) -> None:
+        """The pane that failed alone is not fired."""
+        user = task.user
+        if user is not None:
+            self._take_effect(task, A_WINDOW, lambda: user.windows.pass_by())  # type: ignore[attr-defined]
 
     def before_commit(self, task: TaskInstance) -> None:
         """What a program has summed up, in all tasks, is sent. Raises TransactionAborted: it cannot be."""

@@ -1,5 +1,5 @@
-"""Carries out what plan/on_error_policy.py says of a record that is given up: the job stops, or the record is skipped, set aside in the dead-letter
-topic, or ignored.
+"""Carries out what plan/on_error_policy.py says of a record, or a pane of a window, that is given up: the job stops, or it is skipped, set aside in the
+dead-letter topic, or ignored.
 
 Nothing is left of what the record put or sent when this is called. A dead letter is sent in the container's transaction, so it is there
 exactly if the offset after the record is committed.
@@ -17,19 +17,24 @@ from samzapy.container.facts import Errors
 from samzapy.container.failure import (  # fmt: skip
     brief,
     dead_letter_of,
+    dead_letter_of_pane,
     described,
     is_logged,
     named,
+    named_pane,
     origin_of,
     place_of,
+    place_of_pane,
     stack_of,
     tellable,
     where_of,
 )
 from samzapy.container.ownership import Ownership
-from samzapy.container.spec import ContainerSpec
-from samzapy.container.task_instance import TaskInput
+from samzapy.container.spec import ContainerSpec, DeadLetterSpec
+from samzapy.container.task_instance import TaskInput, TaskInstance
 from samzapy.container.transaction import Transaction
+from samzapy.model.dead_letter import DeadLetter, Origin
+from samzapy.model.failed_pane import FailedPane
 from samzapy.plan.on_error_policy import GivenUp, ends_job, what_becomes
 from samzapy.ports import Clock, Message
 
@@ -47,7 +52,7 @@ class GivenUpRecords:
         self, spec: ContainerSpec, own: Ownership, transaction: Transaction, commits: Commits, clock: Clock, errors: Errors
     ) -> None:
         self._on_error, self.ends_job = spec.on_error, ends_job(spec.on_error)
-        self._dead_letters = spec.dead_letters
+        self._dead_letters, self._job = spec.dead_letters, spec.job
         self._own = own
         self._transaction = transaction
         self._commits = commits
@@ -87,6 +92,38 @@ class GivenUpRecords:
         if is_logged(number):
             LOG.warning("%s: %s: record %s: %s (%s so far in this task)", task.name, what, where_of(message), brief(error), f"{number:,}")
 
+    def apply_to_pane(self, task: TaskInstance, pane: FailedPane, error: BaseException, attempts: int) -> None:
+        """For a pane of a window that is given up. It counts as a record of the task's first input.
+
+        Raises:
+            TaskError: with `on_error: fail`, or where no dead letter fits; all that was done before the pane is committed.
+        """
+        error, task_input = tellable(error), task.inputs[0]
+        becomes = what_becomes(self._on_error)
+        place = place_of_pane(error, pane)
+        told = {"record": str(pane), "text": described(error), "stack": stack_of(error), "action": becomes.value}
+        self._errors.add(type(error).__name__, place, lambda: told, task.name)
+        if becomes is GivenUp.STOP:
+            self._stop_at(named_pane(task.name, pane, error, attempts), error)
+        if becomes is GivenUp.SET_ASIDE:
+            spec = self._dead_letters
+            if spec is None:
+                raise AssertionError("a container that sets panes aside has a dead-letter topic (container.py)")
+            origin = Origin(self._job.changelog_topic(pane.window), task.model.partition, max(0, pane.start))
+            try:
+                letter = dead_letter_of_pane(pane, origin, task.name, error, attempts, self._clock.now_ms(), spec)
+            except RecordTooLarge as too_large:
+                self._stop_at(too_large, error)
+            self._send(letter, spec, task)
+            task_input.dead_letters += 1
+            what = f"set aside in {spec.topic}"
+        else:
+            task_input.skipped += 1
+            what = "skipped"
+        number = task_input.skipped + task_input.dead_letters
+        if is_logged(number):
+            LOG.warning("%s: %s: %s: %s (%s so far in this task)", task.name, what, pane, brief(error), f"{number:,}")
+
     def _set_aside(self, task_input: TaskInput, message: Message, error: BaseException, attempts: int) -> str:
         """Send its dead letter; the topic it goes to."""
         task, spec = task_input.task, self._dead_letters
@@ -96,10 +133,12 @@ class GivenUpRecords:
             letter = dead_letter_of(message, task.name, error, attempts, self._clock.now_ms(), spec)
         except RecordTooLarge as too_large:
             self._stop_at(too_large, error)
-        headers = letter.to_headers()
-        self._own.open().send(spec.topic, letter.value, letter.key, task.model.partition, letter.time_ms, headers)
-        self._transaction.sent_bytes += letter.size
+        self._send(letter, spec, task)
         return spec.topic
+
+    def _send(self, letter: DeadLetter, spec: DeadLetterSpec, task: TaskInstance) -> None:
+        self._own.open().send(spec.topic, letter.value, letter.key, task.model.partition, letter.time_ms, letter.to_headers())
+        self._transaction.sent_bytes += letter.size
 
     def _refuse_with_old_code(self, message: Message, error: BaseException) -> None:
         """While containers restart one by one with new code, those with the old one may meet records of the new one in internal topics."""

@@ -11,6 +11,7 @@ from samzapy import failpoints
 from samzapy.api.errors import TaskError
 from samzapy.container.commit_due import ASKED, END, RECORD
 from samzapy.container.commits import Commits
+from samzapy.container.firing import Firing
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
 from samzapy.container.spec import ContainerSpec
@@ -44,6 +45,7 @@ class Tasks:
         hooks: Hooks,
         commits: Commits,
         supervision: Supervision,
+        firing: Firing,
     ) -> None:
         self._spec = spec
         self.held = held
@@ -54,6 +56,7 @@ class Tasks:
         self._hooks = hooks
         self._commits = commits
         self._supervision = supervision
+        self._firing = firing
         self._metrics: dict[str, TaskMetrics] = {}
         self._unread_deletions: dict[str, dict[str, dict[str, str]]] = {}
         self._scratch = frozenset(name for name, store in spec.stores.items() if store.changelog is None)
@@ -146,7 +149,7 @@ class Tasks:
         for task in self._inputs.tasks():
             if task.is_due:
                 self._transaction.has_window = True
-                self._hooks.fire(task)
+                self._firing.fire(task)
         self._commits.commit_while_searching(RECORD)
         requests.pending = any((requests.fire_requested, requests.commit_requested, requests.shutdown_all, requests.shutdown_task))
 

@@ -22,6 +22,7 @@ TASK, ERROR, STACK, ATTEMPTS, TIME = "samzapy-task", "samzapy-error", "samzapy-s
 TRUNCATED = "samzapy-truncated"
 REPLAYED, BARRIER = "samzapy-replayed", "samzapy-barrier"
 DISCARDED = "samzapy-discarded"  # of a trace, beside REPLAYED: it was not sent back
+WINDOW = "samzapy-window"  # of a dead letter that is a pane of this window: before the others, since it stands in the place of its record's own headers
 REPLAY_OF = "samzapy-replay-of"  # of a record that was sent back: the dead letter that it was
 MAX_ERROR_BYTES = 1000
 MAX_STACK_BYTES = 8000

@@ -32,7 +32,7 @@ from samzapy.api.errors import (
     TransactionAborted,
 )
 from samzapy.model.access import WRITE
-from samzapy.model.dead_letter import BARRIER, DeadLetter, Origin, record_size, replay_headers, trace_headers
+from samzapy.model.dead_letter import BARRIER, WINDOW, DeadLetter, Origin, record_size, replay_headers, trace_headers
 from samzapy.model.marks import MARKS_KEY
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition, next_offset
@@ -202,10 +202,12 @@ class DeadLetters:
         """Why it cannot be sent to the origin that it names, which anyone who may write to the dead-letter topic can have invented."""
         origin, facts = entry.letter.origin, self._facts.get(entry.letter.origin.topic)
         if origin.topic not in self._inputs:
-            return ConfigurationError(
-                f"the dead letter of {origin}: no task of this job reads {origin.topic}, and nothing is sent to any other topic.",
-                f"Look at it: `samzapy dlq show JOB.yaml {entry.number}`. Name others to replay.",
-            )
+            is_pane = WINDOW in dict(entry.letter.headers)
+            what = f"the dead letter of {origin}: no task of this job reads {origin.topic}, and nothing is sent to any other topic."
+            pane = f"the dead letter {entry.number} is a pane of a window, and no record: its window has gone on without it, and it cannot be sent back."
+            look = f"Look at it: `samzapy dlq show JOB.yaml {entry.number}`"
+            discard = f"discard it: `samzapy dlq discard JOB.yaml {entry.number} --execute`."
+            return ConfigurationError(*((pane, f"{look}; {discard}") if is_pane else (what, f"{look}. Name others to replay.")))
         if facts is None or facts.partitions <= origin.partition:
             return TopicMissing(f"the dead letter of {origin}: that partition no longer exists.", "Name others to replay.")
         if origin.topic in self.not_read:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from typing_extensions import TypeVar as DefaultTypeVar
@@ -18,7 +19,7 @@ from samzapy.streams.different import in_form, text_of
 from samzapy.streams.functions import refuse_no_function
 from samzapy.streams.kinds import Kind, plain, unplain
 from samzapy.streams.places import place
-from samzapy.streams.ranks import compared
+from samzapy.streams.ranks import compared, is_less
 from samzapy.streams.sums import both, exactly, plus, plus_for_mean, result_of
 
 V = DefaultTypeVar("V", default=Any)
@@ -47,6 +48,8 @@ class Aggregate(Generic[V, A, R]):
         result: called with an accumulator, returns the result.
         state: the type of accumulators, which JSON can hold.
         what: a name for the accumulators' meaning: change it when that changes. It is part of the checkpoint: a changed name is refused while there is state.
+        merge_parts: called in place of `merge` where both accumulators are in a store already, so that no record is at fault: of a window's slices, and of
+            partial sums that came through a topic. None: `merge`.
         of_kind: called with the kind of the values, returns the aggregate for it; None: the aggregate is the same for every kind.
     """
 
@@ -56,6 +59,7 @@ class Aggregate(Generic[V, A, R]):
     result: Callable[[A], R]
     state: Any = dict
     what: str = "own"
+    merge_parts: Callable[[A, A], A] | None = None
     of_kind: Callable[[Kind | None], Aggregate[V, Any, R]] | None = None
 
     def of(self, kind: Kind | None) -> Aggregate[V, Any, R]:
@@ -71,7 +75,8 @@ def count() -> Aggregate[Any, int, int]:
 def sum(of: Callable[[V], float] | None = None, *, exact: bool = False) -> Aggregate[V, Any, Any]:  # noqa: A001 - as the field calls it
     """The sum.
 
-    A value or a sum that a store cannot hold (a whole number beyond 64 bits, a float beyond 1.8e308, nan) raises TaskError at that record. `exact`: the sum
+    A value or a sum that a store cannot hold (a whole number beyond 64 bits, a float beyond 1.8e308, nan) raises TaskError at that record; in windows that
+    overlap, a sum of several slices is the pane's error. `exact`: the sum
     is rounded only at the end and may grow beyond 64 bits, so it does not depend on the order of the values (Shewchuk's partial sums, 1997, as `math.fsum`);
     the sum of whole numbers is a whole number.
     """
@@ -96,22 +101,22 @@ def mean(of: Callable[[V], float] | None = None) -> Aggregate[V, Any, float | No
 
 def min(of: Callable[[V], C] | None = None) -> Aggregate[V, Any, C | None]:  # noqa: A001 - as the field calls it
     """The smallest value; None if there is none. Values that are None are left out; one that a store cannot hold in an order raises TaskError."""
-    return _extreme(_getter(of), lambda new, old: new < old, "min")
+    return _extreme(_getter(of), lambda new, old: new < old, is_less, "min")
 
 
 def max(of: Callable[[V], C] | None = None) -> Aggregate[V, Any, C | None]:  # noqa: A001 - as the field calls it
     """The largest value; None if there is none. Values that are None are left out; one that a store cannot hold in an order raises TaskError."""
-    return _extreme(_getter(of), lambda new, old: old < new, "max")
+    return _extreme(_getter(of), lambda new, old: old < new, lambda new, old: is_less(old, new), "max")
 
 
 def min_by(by: Callable[[V], Comparable]) -> Aggregate[V, Any, V | None]:
     """The value for which `by` returns the smallest result, of equal ones the first; None if there is no value. Raises TaskError as `min`, also for None."""
-    return _best(by, lambda new, old: new < old, "min_by")
+    return _best(by, lambda new, old: new < old, is_less, "min_by")
 
 
 def max_by(by: Callable[[V], Comparable]) -> Aggregate[V, Any, V | None]:
     """The value for which `by` returns the largest result, of equal ones the first; None if there is no value. Raises TaskError as `min`, also for None."""
-    return _best(by, lambda new, old: old < new, "max_by")
+    return _best(by, lambda new, old: old < new, lambda new, old: is_less(old, new), "max_by")
 
 
 def first(of: Callable[[V], X] | None = None) -> Aggregate[V, Any, X | None]:
@@ -145,7 +150,10 @@ def top(k: int, by: Callable[[V], Comparable]) -> Aggregate[V, Any, list[V]]:
         def merge(a: list[Any], b: list[Any]) -> list[Any]:
             return sorted([*a, *b], key=_Falling)[:k]
 
-        return Aggregate(list, add, merge, lambda best: [give(value) for _, value in best], list, f"top {k}")
+        def merge_parts(a: list[Any], b: list[Any]) -> list[Any]:
+            return sorted([*a, *b], key=_FallingOfParts)[:k]
+
+        return Aggregate(list, add, merge, lambda best: [give(value) for _, value in best], list, f"top {k}", merge_parts)
 
     return replace(of_kind(None), of_kind=of_kind)
 
@@ -220,6 +228,15 @@ class _Falling:
         return bool(other.rank < self.rank)
 
 
+class _FallingOfParts(_Falling):
+    """The same for what was accepted apart, and may not compare."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: _Falling) -> bool:
+        return is_less(other.rank, self.rank)
+
+
 def _same(value: X) -> X:
     return value
 
@@ -240,18 +257,24 @@ def _forms(kind: Kind | None) -> tuple[Callable[[Any], Any], Callable[[Any], Any
     return (plain, unplain(kind)) if kind is not None and kind.is_record else (_same, _same)
 
 
-def _extreme(get: Callable[[Any], Any], better: Callable[[Any, Any], bool], what: str) -> Aggregate[Any, Any, Any]:
-    def pick(old: Any, new: Any) -> Any:
+Better = Callable[[Any, Any], bool]  # whether a new value is to replace the old one
+
+
+def _extreme(get: Callable[[Any], Any], better: Better, better_of_parts: Better, what: str) -> Aggregate[Any, Any, Any]:
+    """`better` raises TypeError where values do not compare; `better_of_parts` never does."""
+
+    def pick(better: Better, old: Any, new: Any) -> Any:
         return new if old is None or (new is not None and better(new, old)) else old
 
     def add(old: Any, value: Any) -> Any:
         new = get(value)
-        return old if new is None else pick(old, compared(new, what))
+        return old if new is None else pick(better, old, compared(new, what))
 
-    return Aggregate(lambda: None, add, pick, _same, Any, what)
+    return Aggregate(lambda: None, add, partial(pick, better), _same, Any, what, partial(pick, better_of_parts))
 
 
-def _best(by: Callable[[Any], Any], better: Callable[[Any, Any], bool], what: str) -> Aggregate[Any, Any, Any]:
+def _best(by: Callable[[Any], Any], better: Better, better_of_parts: Better, what: str) -> Aggregate[Any, Any, Any]:
+    """As `_extreme`."""
     refuse_no_function(by, f"agg.{what}", place())
 
     def of_kind(kind: Kind | None) -> Aggregate[Any, Any, Any]:
@@ -261,10 +284,11 @@ def _best(by: Callable[[Any], Any], better: Callable[[Any, Any], bool], what: st
             rank = compared(by(value), what)
             return [rank, keep(value)] if not old or better(rank, old[0]) else old
 
-        def merge(a: list[Any], b: list[Any]) -> list[Any]:
+        def pick(better: Better, a: list[Any], b: list[Any]) -> list[Any]:
             return b if not a or (b and better(b[0], a[0])) else a
 
-        return Aggregate(list, add, merge, lambda best: give(best[1]) if best else None, list, what)
+        result: Callable[[list[Any]], Any] = lambda best: give(best[1]) if best else None  # noqa: E731
+        return Aggregate(list, add, partial(pick, better), result, list, what, partial(pick, better_of_parts))
 
     return replace(of_kind(None), of_kind=of_kind)
 

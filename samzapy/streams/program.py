@@ -206,6 +206,7 @@ class GraphTask(StreamTask):
         counts: by operator, how many records it gave on; only of those that the code counts.
         taken: how many of the last run's records it took: it stops where a window is due.
         marks: how many of these were marks, which are no records of anybody's.
+        windows: its windows; None: no input has a time.
         failed_at: the operator whose function of the user's raised last, in words; "" if none did, or where the error itself names the operator.
     """
 
@@ -216,7 +217,7 @@ class GraphTask(StreamTask):
         self.counts = [0] * len(program.graph)
         self._runs: dict[str, Run] = {}
         self._of_windows: dict[int, Run] = {}
-        self._windows: TaskWindows | None = None
+        self.windows: TaskWindows | None = None
         self.taken = self.marks = 0
         self.failed_at = ""
         self._combiners: dict[Node, Combiner] = {}
@@ -227,10 +228,10 @@ class GraphTask(StreamTask):
         time = getattr(context, "time", None)
         graph = self._program.graph
         if time is not None:
-            self._windows = TaskWindows(graph, time, self._program.topics, context.get_store, self._program.serde)
+            self.windows = TaskWindows(graph, time, self._program.topics, context.get_store, self._program.serde)
         self._waiting = getattr(context, "together", {})
         self._combiners = self._program.combiners(self._waiting)
-        functions = self._program.functions(context, self._windows, self._combiners)
+        functions = self._program.functions(context, self.windows, self._combiners)
         self.counts = cast(Any, context).counts.of(len(self.counts))
         self._runs = {topic: functions[number] for topic, number in self._program.runs.items()}
         self._of_windows = {node.number: functions[node.number] for node in windows_of(graph)}
@@ -238,13 +239,13 @@ class GraphTask(StreamTask):
     @property
     def is_due(self) -> bool:
         """Whether a window is to be fired."""
-        return self._windows is not None and self._windows.is_due
+        return self.windows is not None and self.windows.is_due
 
     def reached(self, topic: str, stage: Stage) -> tuple[int, bool]:
         """How far it is with what it sends to an internal topic, in this stage; and whether windows before that have still to fire."""
-        if self._windows is None:
+        if self.windows is None:
             return NEVER, False
-        return self._windows.reached(self._program.writers[topic], stage)
+        return self.windows.reached(self._program.writers[topic], stage)
 
     @property
     def late(self) -> dict[str, int]:
@@ -252,11 +253,11 @@ class GraphTask(StreamTask):
         graph = self._program.graph
         return {node.name: self.counts[late_of(graph, node).number] for node in windows_of(graph)}
 
-    def fire(self, collector: MessageCollector) -> None:
-        """Windows that are due: one unit of them."""
-        if self._windows is not None:
+    def fire(self, collector: MessageCollector, alone: bool = False) -> None:
+        """Windows that are due: one unit of them; or one pane alone."""
+        if self.windows is not None:
             with self._errors():
-                self._windows.fire(self._of_windows, collector.send, self.counts)
+                self.windows.fire(self._of_windows, collector.send, self.counts, alone)
 
     @property
     def held(self) -> int:
@@ -285,18 +286,13 @@ class GraphTask(StreamTask):
             self._program.combines = False
             raise
 
-    @property
-    def failed_pane(self) -> str:
-        """The pane with which firing failed, in words; "" if none did."""
-        return "" if self._windows is None else self._windows.failed
-
     def operators(self) -> dict[str, dict[str, int]]:
         """By operator, how many records it took, gave on, and dropped."""
         return self._program.counted(self.counts)
 
     def process_batch(self, envelopes: Sequence[Any], collector: MessageCollector, coordinator: TaskCoordinator) -> None:
         """Takes records of one partition through the program, up to the first after which a window is due."""
-        topic, windows = envelopes[0].topic(), self._windows
+        topic, windows = envelopes[0].topic(), self.windows
         self.taken, self.marks = len(envelopes), 0
         lane = None if windows is None else windows.lane(topic, envelopes[0].partition())
         if lane is None or windows is None:

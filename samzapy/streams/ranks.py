@@ -25,6 +25,25 @@ def compared(value: Any, what: str) -> Any:
     raise TaskError(f"agg.{what} cannot compare {name}: a store does not keep its order.", _remedy(value))
 
 
+def is_less(one: Any, other: Any) -> bool:
+    """Whether a kept value comes before another one. Values that Python does not compare have an order here too (None, numbers, texts, lists, dicts), so that
+    merging what was accepted apart never fails: no record is at fault then."""
+    try:
+        return bool(one < other)
+    except TypeError:
+        return bool(_in_order(one) < _in_order(other))
+
+
+def _in_order(value: Any) -> tuple[int, Any]:
+    if value is None:
+        return 0, 0
+    if isinstance(value, int | float):
+        return 1, value
+    if isinstance(value, str):
+        return 2, value
+    return (3, [_in_order(part) for part in value]) if isinstance(value, list) else (4, repr(value))
+
+
 def _remedy(value: Any) -> str:
     if value is None:
         return "Give it something else in its place, or drop such values before it: .filter(…)."

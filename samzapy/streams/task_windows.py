@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from samzapy.api.errors import TaskError, check
+from samzapy.api.errors import SerdeError, TaskError, check
 from samzapy.api.serde import Serde
 from samzapy.model.event_time import NEVER
-from samzapy.serde.basic import shown
+from samzapy.model.failed_pane import FailedPane
+from samzapy.serde.basic import JsonSerde, shown
 from samzapy.serde.record_keys import as_key
 from samzapy.streams.combining import partial_windows, records_of
 from samzapy.streams.graph import Graph, Node, Reader
@@ -18,7 +19,7 @@ from samzapy.streams.operators.partials import SlicesOfSums
 from samzapy.streams.operators.window_firing import Slices
 from samzapy.streams.walk import roots_of
 from samzapy.streams.window_shapes import Pane
-from samzapy.streams.windowed import WindowAggregate, windows_of
+from samzapy.streams.windowed import WindowAggregate, pane_json, windows_of
 
 FOREIGN_MARK = (
     "Find out who writes into the topic: samzapy alone may. With `on_error: {then: dead_letter}` such a record is set aside, and time goes on without it."
@@ -101,16 +102,6 @@ class Held:
     bound = watermark
 
 
-class Watched(list[Any]):
-    """Panes that are given on; `last`: the one under way, for errors."""
-
-    last: Any = None
-
-    def __iter__(self) -> Iterator[Any]:
-        for self.last in super().__iter__():
-            yield self.last
-
-
 class TaskWindows:
     """The windows of one task.
 
@@ -133,7 +124,7 @@ class TaskWindows:
         self._moving: list[Slices] = []  # the windows of these
         self._lane: Lane | None = None
         self.marks = 0  # that were heard in the run under way
-        self.failed = ""  # the pane with which firing failed, in words
+        self.failed: FailedPane | None = None  # with which firing one alone failed
         self._windows: list[tuple[WindowAggregate, SlicesOfSums, Now]] = []
         self._partial = partial_windows(graph)
         for node in windows_of(graph):
@@ -245,21 +236,42 @@ class TaskWindows:
                 at, is_firing = min(at, slices.at), True
         return at, is_firing
 
-    def fire(self, runs: Mapping[int, Callable[..., Any]], send: Callable[..., None], counts: list[int]) -> None:
-        """One unit: of the first windows that are due, since what they give may be for those that follow them."""
+    def fire(self, runs: Mapping[int, Callable[..., Any]], send: Callable[..., None], counts: list[int], alone: bool = False) -> None:
+        """One unit: of the first windows that are due, since what they give may be for those that follow them. If it raises, nothing has fired here; the
+        stores' rows are for the caller to undo. `alone`: one pane; `failed` then says which, if it raises."""
         self._seen_ms = NEVER
-        for node, slices, now in self._windows:
-            watermark = now.stage.watermark
-            if slices.is_due(watermark):
-                given, _ = slices.fire(watermark, UNIT)
-                if given:
-                    watched = Watched(given)
-                    try:
-                        runs[node.number](watched, send, counts)
-                    except Exception:
-                        self.failed = _told(node.name, *watched.last) if watched.last is not None else ""
-                        raise
-                return
+        due = self._first_due()
+        if due is None:
+            return
+        node, slices, watermark = due
+        saved, counted, given = slices.save(), list(counts), list[Any]()
+        pane = slices.next_pane(watermark) if alone else None
+        try:
+            given, _ = slices.fire(watermark, 1 if alone else UNIT)
+            if given:
+                runs[node.number](given, send, counts)
+        except BaseException:
+            counts[:] = counted
+            slices.go_back(saved)
+            self.failed = None if pane is None else self._failed(node, slices, given, *pane)
+            raise
+
+    def pass_by(self) -> None:
+        """The pane that `fire` failed with is not fired."""
+        due = self._first_due()
+        if due is not None:
+            due[1].pass_by(due[2])
+
+    def _first_due(self) -> tuple[WindowAggregate, SlicesOfSums, int] | None:
+        due = ((node, slices, now.stage.watermark) for node, slices, now in self._windows)
+        return next((each for each in due if each[1].is_due(each[2])), None)
+
+    def _failed(self, node: WindowAggregate, slices: SlicesOfSums, given: Sequence[Any], key: bytes, start: int, end: int) -> FailedPane:
+        try:
+            told = shown(slices.decode_key(key))
+        except SerdeError:
+            told = shown(key)
+        return FailedPane(node.name, key, told, start, end, _as_json(node, given[0][1]) if given else b"")
 
 
 def _joined(node: WindowAggregate, slices: SlicesOfSums) -> Callable[..., int]:
@@ -271,8 +283,12 @@ def _joined(node: WindowAggregate, slices: SlicesOfSums) -> Callable[..., int]:
     return joined
 
 
-def _told(name: str, key: Any, pane: Pane[Any]) -> str:
-    return f"the pane of {name!r} for key {shown(key)}, {pane.start} to {pane.end} (ms since 1970)"
+def _as_json(node: WindowAggregate, pane: Pane[Any]) -> bytes:
+    """A pane as its topic has it; b"" if JSON does not hold it."""
+    try:
+        return JsonSerde.encode(pane_json(pane, node.how == "aggregate"))
+    except Exception:  # noqa: BLE001  its value may be any object of the user's
+        return b""
 
 
 def sums_of(node: WindowAggregate, serde: Callable[[str], Serde]) -> Sums:
@@ -281,7 +297,8 @@ def sums_of(node: WindowAggregate, serde: Callable[[str], Serde]) -> Sums:
     held: dict[str, Any] = {"may_hold": {"json": is_plain, "integer": is_plain_int}.get(node.kept.serde, is_never_plain)}
     if node.parts and {what for _, what in node.parts} <= OF_NUMBERS:
         held = {"may_hold": is_dict_of_plain, "room": sum(2 * ROOM + 6 * len(name) for name, _ in node.parts)}
-    return Sums(_adding(node), node.merge or _no_merge, node.result or _same, kept.encode, kept.decode, **held)
+    merge = node.merge or _no_merge
+    return Sums(_adding(node), merge, node.merge_parts or merge, node.result or _same, kept.encode, kept.decode, **held)
 
 
 def _adding(node: WindowAggregate) -> Callable[[Any, Any, int], Any]:

@@ -35,7 +35,7 @@ class WindowAggregate(Keeps):
         how: count, reduce, fold, aggregate or collect.
         zero: what an accumulator begins as; None: as the first value.
         add: accumulator and value to accumulator; None: the records are counted.
-        merge: two accumulators to one; None only where a window is one slice.
+        merge: two accumulators to one; None only where a window is one slice. `merge_parts`: of two that are in a store already; None: `merge`.
         result: accumulator to result; None: it is the result.
         kept: the kind of the accumulator.
         parts: of an aggregate, its names with what they are.
@@ -49,6 +49,7 @@ class WindowAggregate(Keeps):
     zero: Callable[[], Any] | None = None
     add: Function | None = None
     merge: Callable[[Any, Any], Any] | None = None
+    merge_parts: Callable[[Any, Any], Any] | None = None
     result: Callable[[Any], Any] | None = None
     parts: tuple[tuple[str, str], ...] = ()
 
@@ -143,8 +144,13 @@ class Windowed(Generic[K, V]):
         def merge(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
             return {part: cast(Any, one)(a[part], b[part]) for part, one in merges.items()}
 
+        of_parts = {part: each.merge_parts or each.merge for part, each in parts.items()}
+
+        def merge_parts(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
+            return {part: cast(Any, one)(a[part], b[part]) for part, one in of_parts.items()}
+
         described = tuple((part, each.what) for part, each in parts.items())
-        return self._panes(name, "aggregate", DICT, zero=zero, add=add, merge=merge, result=result, parts=described)
+        return self._panes(name, "aggregate", DICT, zero=zero, add=add, merge=merge, merge_parts=merge_parts, result=result, parts=described)
 
     def collect(self, name: str, /, *, limit: int = 10_000) -> Panes[K, V, list[V]]:
         """For each key and window a list of all values, in the order in which they came; if windows overlap, values of an earlier `every` come first.

@@ -103,7 +103,7 @@ class Sums:
 
     Attributes:
         add: accumulator (None: of nothing), value and time to accumulator.
-        merge: two accumulators, the earlier slice's first, to one.
+        merge: two accumulators, the earlier slice's first, to one. `merge_parts`: of two that are in a store already, or came through a topic.
         result: accumulator to result.
         encode, decode: accumulators to bytes and back.
         may_hold: whether an accumulator may be held: nobody changes it, and every serde that takes its like takes it.
@@ -112,6 +112,7 @@ class Sums:
 
     add: Callable[[Any, Any, int], Any]
     merge: Callable[[Any, Any], Any]
+    merge_parts: Callable[[Any, Any], Any]
     result: Callable[[Any], Any]
     encode: Callable[[Any], bytes]
     decode: Callable[[bytes], Any]

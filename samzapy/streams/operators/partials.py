@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from samzapy.streams.operators.in_place import SlicesInPlace
+from samzapy.streams.operators.failing_panes import SlicesThatFail
 
 
-class SlicesOfSums(SlicesInPlace):
+class SlicesOfSums(SlicesThatFail):
     """As `Slices`, and it takes sums."""
 
     def join(self, key: Any, data: bytes, time: int, records: int) -> int:
@@ -26,5 +26,5 @@ class SlicesOfSums(SlicesInPlace):
             self._note(end, encoded)
             self._held.write(end, key, row, records, sum_, True)
         else:
-            self._held.write(end, key, row, found[0] + records, self._sums.merge(found[1], sum_), False)
+            self._held.write(end, key, row, found[0] + records, self._sums.merge_parts(found[1], sum_), False)
         return 0

@@ -183,7 +183,7 @@ class Slices:
                 continue
             found = self._held.find(end, key, self._prefix(end) + data)
             if found is not None:
-                sum_ = self._sums.merge(sum_, found[1]) if records else found[1]
+                sum_ = self._sums.merge_parts(sum_, found[1]) if records else found[1]
                 records += found[0]
         return [(key, self._made(window_end, key, kind, records, sum_))] if records else []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -28,23 +29,29 @@ from samzapy.streams.operators.rows import CURSOR, SLICE
 from samzapy.streams.operators.window_firing import LATE
 from samzapy.streams.window_shapes import Pane, Window
 
+
+def _beside(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    return {"s": a["s"] + b["s"], "m": b["m"]}
+
+
 STAMP = StoreStamp(StoreIdentity("job", "1", "Partition 0", "w", "bytes", "bytes"), "topic-id", 0, 0, 0)
 COLLECT = Sums(
     lambda old, value, time: [*(old or []), value],
+    lambda a, b: [*a, *b],
     lambda a, b: [*a, *b],
     sorted,
     lambda found: b",".join(b"%d" % n for n in found),
     lambda data: [int(n) for n in data.split(b",")],
 )
 ADD_UP = Sums(  # what is held in memory, until it is beyond 64 bits
-    lambda old, value, time: (old or 0) + value, lambda a, b: a + b, lambda found: found, lambda found: b"%d" % found, int,
+    lambda old, value, time: (old or 0) + value, operator.add, operator.add, lambda found: found, lambda found: b"%d" % found, int,
 )  # fmt: skip
 BESIDE = Sums(  # as `aggregate`, of aggregates that make a new accumulator each
-    lambda old, value, time: {"s": (old["s"] if old else 0) + value, "m": [value, 1]}, lambda a, b: {"s": a["s"] + b["s"], "m": b["m"]},
+    lambda old, value, time: {"s": (old["s"] if old else 0) + value, "m": [value, 1]}, _beside, _beside,
     lambda found: found["s"], lambda found: json.dumps(found).encode(), json.loads, may_hold=held.is_dict_of_plain, room=256,
 )  # fmt: skip
 COUNT = Sums(  # as `count`, whose records are counted in place
-    lambda old, value, time: 1 if old is None else old + 1, lambda a, b: a + b, lambda found: found, lambda found: b"%d" % found, int,
+    lambda old, value, time: 1 if old is None else old + 1, operator.add, operator.add, lambda found: found, lambda found: b"%d" % found, int,
 )  # fmt: skip
 LARGE = 1 << 61
 KEYS = [b"", b"\x00", b"a", b"a\x00", b"ab", b"b", b"\xff", b"\xff\xff"]
