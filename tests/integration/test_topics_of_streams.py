@@ -338,3 +338,40 @@ def test_a_program_that_changes_over_state(kafka: str, tmp_path: Path, kills: in
     assert wanted + later == Counter({(key, p["start"] // 3_600_000): p["n"] for key, p in found["hours"]})
     assert len(found["hours"]) == len(wanted + later)
     assert sum(p["n"] for _, p in found["days"]) == later.total()
+
+
+# -- panes that fail -----------------------------------------------------------------------------------------------------------------------------
+
+FAILING = """
+from samzapy.streams import App, agg, hopping
+
+
+def refuses(pane, key):
+    if key % 5 == 3:
+        raise ValueError(f"not {key}")
+
+
+app = App()
+numbers = app.stream(f"{NAME}-in", key=int, value=dict, time=lambda v: v["at"], watermark_delay="30s", idle_timeout="5s")
+panes = numbers.window(hopping("20s", every="10s")).aggregate("panes", n=agg.count(), total=agg.sum(lambda v: v["n"]))
+panes.peek(refuses).to(f"{NAME}-panes", timestamps="send")
+"""
+
+
+@KILLS
+def test_panes_that_fail_are_set_aside_once_and_all_others_come_once(kafka: str, tmp_path: Path, kills: int) -> None:
+    """A function refuses the panes of four keys; sums of one more are beyond 64 bits where two slices meet. The job goes on."""
+    name = f"failing-{secrets.token_hex(4)}"
+    job = Program(kafka, tmp_path, name, FAILING, TASKS, ("panes",), on_error={"then": "dead_letter"})
+    huge = 1 << 63
+    records = [(key, at, huge if key == 0 and at in (5, 15) else 1) for at in range(0, 600, 5) for key in range(20)]
+    sent = [(key.to_bytes(8, "big"), json.dumps({"at": T0 + at * 1000, "n": n}).encode(), key % TASKS) for key, at, n in records]
+    job.fed(job.input, sent, kills)
+    found = Counter((int.from_bytes(r.key or b"", "big"), json.loads(r.value or b"")["start"]) for r in read_all(kafka, f"{name}-panes"))
+    letters = [(r.key, json.loads(r.value or b"")["start"]) for r in read_all(kafka, f"{name}-1-dead-letter") if r.key is not None]
+    wanted = {(key, T0 + start * 1000) for key in range(20) for start in range(-10, 600, 10)}
+    refused = {(key, start) for key, start in wanted if key % 5 == 3} | {(0, T0)}
+    assert Counter(dict.fromkeys(wanted - refused, 1)) == found
+    assert Counter(dict.fromkeys(refused, 1)) == Counter((int.from_bytes(key, "big"), start) for key, start in letters)
+    replayed = job.command("dlq", "replay", str(job.file), "--all", "--execute")
+    assert "is a pane of a window, and no record" in replayed.stderr, replayed.stderr
