@@ -306,8 +306,8 @@ class Inputs:
                 task.reason = WAITS_FOR_RESUME if self._holds_all else ""
 
     def _hold(self) -> None:
-        """Pause partitions that some task must not read yet, resume the others."""
-        held = {p for p, readers in self._by_partition.items() if self._holds_all or any(_is_held(task_input) for task_input in readers)}
+        """Pause partitions that some task must not read yet, and those that all tasks have read to their ends; resume the others."""
+        held = {p for p, readers in self._by_partition.items() if self._holds_all or any(map(_must_wait, readers)) or all(one.ended for one in readers)}
         pause, resume = held - self._paused, self._paused - held
         if pause:
             self._consumer.pause(pause)
@@ -343,6 +343,5 @@ def _named(offsets: Collection[int]) -> str:
     return f"records that ended their container or that Kafka refused before: {shown}{more}"
 
 
-def _is_held(task_input: TaskInput) -> bool:
-    waiting = task_input.task.state == TaskState.BOOTSTRAPPING and task_input.gate is None and not task_input.spec.bootstrap
-    return waiting or task_input.ended
+def _must_wait(task_input: TaskInput) -> bool:
+    return task_input.task.state == TaskState.BOOTSTRAPPING and task_input.gate is None and not task_input.spec.bootstrap

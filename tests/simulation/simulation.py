@@ -258,7 +258,9 @@ class Simulation:
     def start(self, until_end: bool = False, takeover: bool = False) -> SimDriver:
         """`samzapy run`."""
         inputs = JobTopics.of(self.settings).inputs
-        ends = {str(p): self.cluster.bounds(p).end for m in self.models.values() for p in m.inputs if p.topic in inputs} if until_end else None
+        whole = {i.topic for i in self.settings.inputs if i.bootstrap}  # read to what is written, as `samzapy run` has them read
+        places = [p for m in self.models.values() for p in m.inputs if p.topic in inputs]
+        ends = {str(p): self.cluster.partition(p).end if p.topic in whole else self.end(p) for p in places} if until_end else None
         driver = SimDriver(self, len(self.drivers) + 1, ends, takeover)
         self.drivers.append(driver)
         return driver

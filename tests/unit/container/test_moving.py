@@ -41,13 +41,14 @@ class Actor:
     number: int
     tasks: list[str]
     instructions: Instructions = field(default_factory=Instructions)
+    ends: dict[str, int] | None = None  # of a bounded run
 
     def __post_init__(self) -> None:
         self.incarnation = f"c{self.number}"
         self.bench.name(self.number, self.incarnation, self.tasks)
         spec = self.bench.spec(self.number, f"h{self.number}")
         supervision = Supervision(lambda: None, lambda urgent: None, lambda: self.instructions)
-        self.container = Container(spec, self.incarnation, "run", None, self.bench.log, self.bench.clock, supervision=supervision)
+        self.container = Container(spec, self.incarnation, "run", self.ends, self.bench.log, self.bench.clock, supervision=supervision)
         self.container.start()
 
     def named(self, tasks: Iterable[str]) -> None:
@@ -462,3 +463,26 @@ def test_a_task_that_still_reads_a_broadcast_input_again_reads_all_of_it_though_
     assert {name: told == [*USERS, ("new", 1)] for name, told in task.told.items()} == dict.fromkeys(task.told, True)
     assert [len(task.knew[f"Partition {n}"]) for n in range(3)] == [1, 1, 1]
     assert min(known for knew in task.knew.values() for known in knew) >= len(USERS)
+
+
+@OF_USERS
+@pytest.mark.parametrize("turns", [0, 1, 2, 30])
+def test_in_a_bounded_run_a_task_joins_one_that_has_read_a_broadcast_input_to_its_end(
+    tmp_path: Path, stores: dict[str, dict[str, bool]], turns: int
+) -> None:
+    """The one there has not ended, because another of its inputs goes on: the broadcast input is read again all the same."""
+    task = type("Remembers", (Remembering,), {"told": {}, "knew": {}})
+    bench = Bench(tmp_path, task, partitions=2, inputs={"in": {}, "users": {"bootstrap": True}}, broadcast={"users"}, stores=stores)
+    bench.feed(*USERS, topic="users")
+    bench.feed(("k", 1), partition=0)
+    bench.feed(("k", 1), partition=1)
+    one = Actor(bench, 0, [P0], ends={"in[0]": 2, "in[1]": 1, "users[0]": len(USERS), "users[1]": 0})
+    one.turn(turns)
+    one.named([P0, P1])
+    one.turn(60)
+    assert task.told[P1] == USERS, "in a program the first one may be waiting for what this one sends"
+    bench.feed(("k", 2), partition=0)
+    one.turn(60)
+    assert task.told == {P0: USERS, P1: USERS}
+    assert task.knew == {P0: [len(USERS)] * 2, P1: [len(USERS)]}
+    assert all(each.ended for each in one.container.tasks.values()), "the run comes to its end"
