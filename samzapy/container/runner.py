@@ -21,6 +21,7 @@ from samzapy import failpoints
 from samzapy.api import exit_codes
 from samzapy.api.errors import ClusterUnreachable, SamzapyError, Superseded, TaskError
 from samzapy.clock import start_thread
+from samzapy.config.secrets import without_secrets
 from samzapy.container.container import Container
 from samzapy.container.facts import PROCESS
 from samzapy.container.failure import told_stack
@@ -110,6 +111,7 @@ class ContainerRunner:
         self._arm, self._resident, self._before_end = arm, resident, before_end
         self._line, self._sampler = line, sampler
         self._stuck_logged_at, self._told_of, self._ends = -1.0, ("", 0.0), ""
+        self._over: tuple[str, float, int] = "", 0.0, 0  # why it started over the last time, when, and how many commits there were
         self._uncommitted: SamzapyError | None = None  # why the final commit failed
         purge = Purge(lambda: {} if self._container is None else self._container.consumed, clock)
         self._lags = Lags(log, heartbeat_s, self._places, clock, spawn, self._waits_for, purge.step)
@@ -190,6 +192,7 @@ class ContainerRunner:
     def _tell_start_over(self, error: SamzapyError) -> None:
         """The same again is said once a minute: Kafka may be away for long."""
         now = self._clock.monotonic()
+        self._over = f"it started over from the last commit: {without_secrets(error.message)}", now, self._status.get("commits", 0)
         text = f"{error.code}: {error}"
         if text != self._told_of[0] or now - self._told_of[1] >= TELL_AGAIN_S:
             self._told_of = text, now
@@ -289,6 +292,9 @@ class ContainerRunner:
         status["news"] = [item for item in status.get("news", ()) if item["n"] > self._heartbeat.told]
         status.update(self._facts, memory_bytes=self._resident(), state=self._state, number=number, under_way=self._under_way, ends=self._ends)
         status["now"] = self._now()
+        why, at, commits = self._over
+        if commits == status.get("commits", 0) and self._clock.monotonic() - at < TELL_AGAIN_S:
+            status["slow"] = status.get("slow") or why
         for part in ("tasks", "standbys"):
             status[part] = [
                 {

@@ -74,6 +74,7 @@ def test_a_job_with_a_registry_waits_for_it_and_counts_each_record_once(kafka: s
             registry.answers = False
             produce(kafka, buys, [(b"ada", b"\0" + new.to_bytes(4, "big") + b"\x0c\x02X")])
             until(lambda: "SZ308" in (tmp_path / "log").read_text(), "the outage in the log")
+            until(lambda: "the Schema Registry at" in samzapy("status", str(file), "--json").stdout, "the outage in the status")
             assert "{" not in samzapy("dlq", "list", str(file), "--json").stdout
             registry.answers = True
             until(lambda: '{"cents": 11}' in seen(), "the second total")
