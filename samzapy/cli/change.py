@@ -187,7 +187,8 @@ def _restart(job: Job, container: int | None, timeout: float, token_file: Path |
     if after is None:
         return 1
     if not numbers:  # it died just before, or its work is done
-        say(f"{'no container' if container is None else f'container {container}'} had {'a' if container is None else 'no'} process to stop; all run again now")
+        who = "no container had a" if container is None else f"container {container} had no"
+        say(f"{who} process to stop; all run again now")
         return 0
     gone = [n for n in numbers if n >= _target(after, n + 1)]
     if gone:
