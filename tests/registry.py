@@ -141,6 +141,8 @@ class Registry:
         if not versions:
             return 404, {"error_code": 40401, "message": f"Subject '{subject}' not found."}
         at = len(versions) if which == "latest" else int(which)
+        if at > len(versions):
+            return 404, {"error_code": 40402, "message": f"Version {at} not found."}
         number = versions[at - 1]
         return 200, {"subject": subject, "version": at, "id": number, **self._schemas[number - 1]}
 

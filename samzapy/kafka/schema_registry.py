@@ -110,7 +110,10 @@ class ConfluentRegistry:
         if not isinstance(kind, str):
             raise TypeError("an answer without the kind of a schema")
         named: dict[tuple[str, int], str] = {}
-        self._follow(schema, named)
+        try:
+            self._follow(schema, named)
+        except _Missing as missing:
+            return RegisteredSchema(number, kind, text, missing=str(missing))
         return RegisteredSchema(number, kind, text, tuple(named.values()))
 
     def _follow(self, schema: Any, named: dict[tuple[str, int], str]) -> None:
@@ -121,10 +124,18 @@ class ConfluentRegistry:
                 if len(named) >= MAX_NAMED:
                     raise ValueError(f"a schema with more than {MAX_NAMED} references")
                 named[place] = ""  # so that a circle ends
-                found = self._client.get_version(*place).schema
+                found = self._referred(*place)
                 self._follow(found, named)
                 del named[place]  # after what it needs
                 named[place] = _text(found.schema_str)
+
+    def _referred(self, subject: str, version: int) -> Any:
+        try:
+            return self._client.get_version(subject, version).schema
+        except self._refusal as error:
+            if _is_no_such_thing(error):
+                raise _Missing(f"version {version} of subject {subject[:200]}") from None
+            raise
 
     def _asked(self, ask: Callable[[], T]) -> T | None:
         try:
@@ -160,7 +171,7 @@ class ConfluentRegistry:
     def _raise(self, error: Any) -> None:
         """What a refusal means; nothing if it says that there is no such thing."""
         status, text = int(error.http_status_code), str(error.error_message)[:300]
-        if status == NOT_FOUND and error.error_code not in (None, -1):  # a registry's own: a wrong address has a page of another kind
+        if _is_no_such_thing(error):
             return
         if status in REFUSED:
             raise _Refused(text)
@@ -181,6 +192,15 @@ class ConfluentRegistry:
 
 class _Refused(Exception):
     """The registry refuses a schema; its text says why."""
+
+
+class _Missing(Exception):
+    """A schema refers to one that the registry does not have; its text says to which."""
+
+
+def _is_no_such_thing(error: Any) -> bool:
+    """A registry's own answer: a wrong address has a page of another kind."""
+    return bool(error.http_status_code == NOT_FOUND and error.error_code not in (None, -1))
 
 
 # Answers are looked at while they are asked for, so that one that is none of a registry's blames no record, and is asked for again.

@@ -17,12 +17,14 @@ class RegisteredSchema:
         kind: AVRO, JSON or PROTOBUF.
         text: the schema itself.
         named: the schemas that it refers to, each before those that need it.
+        missing: a schema that it refers to and the registry does not have, as "version 2 of subject place"; then it cannot be used.
     """
 
     id: int
     kind: str
     text: str
     named: tuple[str, ...] = ()
+    missing: str = ""
 
 
 class SchemaRegistry(Protocol):

@@ -22,7 +22,7 @@ from samzapy.serde.basic import shown
 
 MAGIC, HEADER_BYTES = 0, 5
 MAX_FORMS = 1000
-UNKNOWN_S = 5.0  # how long a number that the registry does not know is not asked for again
+UNKNOWN_S = 5.0  # how long a schema that the registry does not have, or that cannot be used, is not asked for again
 JSON = "JSON"
 
 
@@ -43,7 +43,7 @@ class Schemas:
         self.registry = registry
         self._monotonic = monotonic
         self._forms: dict[int, Form] = {}
-        self._unknown: dict[int, float] = {}
+        self._unknown: dict[int, tuple[float, SerdeError | None]] = {}  # until when, and why it cannot be used
 
     def form(self, number: int) -> Form | None:
         """What reads values of that schema; None: the registry has none of that number.
@@ -56,16 +56,25 @@ class Schemas:
 
     def _fetched(self, number: int) -> Form | None:
         now = self._monotonic()
-        if not 0 < number <= MAX_SCHEMA_NUMBER or self._unknown.get(number, 0.0) > now:
+        if not 0 < number <= MAX_SCHEMA_NUMBER:
             return None
-        found = self.registry.by_id(number)
-        if found is None:
-            _room_in(self._unknown)
-            self._unknown[number] = now + UNKNOWN_S
-            return None
-        _room_in(self._forms)
-        form = self._forms[number] = form_of(found)
-        return form
+        until, why_not = self._unknown.pop(number, (0.0, None))
+        form = None
+        if until <= now:
+            until, found = now + UNKNOWN_S, self.registry.by_id(number)
+            try:
+                form, why_not = None if found is None else form_of(found), None
+            except SerdeError as error:
+                why_not = error
+        if form is not None:
+            _room_in(self._forms)
+            self._forms[number] = form
+            return form
+        _room_in(self._unknown)
+        self._unknown[number] = (until, why_not)
+        if why_not is not None:
+            raise SerdeError(why_not.message, why_not.remedy)  # a new one: `where` is set on what is raised
+        return None
 
 
 class RegistrySerde:
@@ -205,8 +214,13 @@ def form_of(schema: RegisteredSchema) -> Form:
     """What reads and writes a registered schema's values.
 
     Raises:
-        SerdeError: it is of a kind that is not read here, or is no schema.
+        SerdeError: it is of a kind that is not read here, is no schema, or refers to one that is missing.
     """
+    if schema.missing:
+        raise SerdeError(
+            f"schema {schema.id} refers to {schema.missing}, which the Schema Registry does not have.",
+            "Register it there, or bring the deleted version back; then the values can be read again (`samzapy dlq replay` for those set aside).",
+        )
     if schema.kind not in (AvroSchema.kind, JSON):
         raise SerdeError(f"schema {schema.id} is of kind {schema.kind}: the serde registry reads Avro and JSON.", "Name a serde of your own, module:Class.")
     try:

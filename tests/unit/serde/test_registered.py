@@ -22,7 +22,7 @@ from samzapy.api.errors import ConfigurationError, NotAuthenticated, RegistryUnr
 from samzapy.config.document import settings_from_document
 from samzapy.config.schema import Settings
 from samzapy.kafka.schema_registry import LOGIN_WAITS_S, ConfluentRegistry
-from samzapy.serde.registered import MAX_FORMS
+from samzapy.serde.registered import MAX_FORMS, Schemas
 from samzapy.wiring.serdes import VALUE, Serdes
 from tests.registry import Registry
 
@@ -138,7 +138,7 @@ def test_a_schema_is_asked_for_once_and_an_unknown_number_not_for_each_record(re
             ours.decode(b"\0\0\0\0\x63abc")
     assert registry.asked.count("GET /schemas/ids/99") == 1
     for number in range(100, 100 + MAX_FORMS + 10):  # what is remembered is bounded
-        ours._schemas._unknown[number] = 0.0 if number == 100 else 1e18
+        ours._schemas._unknown[number] = (0.0 if number == 100 else 1e18, None)
     with pytest.raises(SerdeError):
         ours.decode(b"\0\0\0\1\0abc")
 
@@ -259,6 +259,34 @@ def test_a_schema_that_refers_to_others_is_read_with_them(registry: Registry, tm
     user = {"type": "record", "name": "shop.User", "fields": [{"name": "at", "type": "shop.Place"}]}
     number = registry.add("users-value", user, references=[{"name": "shop.Place", "subject": "place", "version": 1}])
     assert serde(registry, tmp_path).decode(b"\0" + number.to_bytes(4, "big") + b"\x08Rome") == {"at": {"city": "Rome"}}
+
+
+@pytest.mark.parametrize("deep", [False, True], ids=["", "of a reference"])
+@pytest.mark.parametrize(("subject", "version"), [("place", 2), ("gone", 1)])
+def test_a_schema_whose_reference_is_missing_is_told_as_that(registry: Registry, tmp_path: Path, subject: str, version: int, deep: bool) -> None:
+    registry.add("place", {"type": "record", "name": "shop.Town", "fields": []})
+    refers = [{"name": "shop.Place", "subject": subject, "version": version}]
+    user: dict[str, Any] = {"type": "record", "name": "shop.User", "fields": [{"name": "at", "type": "shop.Place"}]}
+    if deep:
+        registry.add("between", {"type": "record", "name": "shop.Between", "fields": [{"name": "at", "type": "shop.Place"}]}, references=refers)
+        refers = [{"name": "shop.Between", "subject": "between", "version": 1}]
+        user["fields"] = [{"name": "at", "type": "shop.Between"}]
+    number = registry.add("users-value", user, references=refers)
+    now, what = [0.0], f"schema {number} refers to version {version} of subject {subject}, which the Schema Registry does not have"
+    schemas = Schemas(ConfluentRegistry(registry.url, {}), lambda: now[0])
+    for _ in range(3):
+        with pytest.raises(SerdeError, match=what):
+            schemas.form(number)
+    asked = len(registry.asked)
+    now[0] = 4.9
+    with pytest.raises(SerdeError, match=what):
+        schemas.form(number)
+    assert len(registry.asked) == asked, "not asked again for each record"
+    registry.add(subject, {"type": "record", "name": "shop.Place", "fields": [{"name": "city", "type": "string"}]})
+    now[0] = 5.0
+    found = schemas.form(number)
+    assert found is not None
+    assert found.read(b"\0\0\0\0\0\x08Rome", 5, None) == {"at": {"at": {"city": "Rome"}} if deep else {"city": "Rome"}}
 
 
 def test_a_login_is_used_and_is_in_no_message(registry: Registry, tmp_path: Path) -> None:
