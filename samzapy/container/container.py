@@ -101,7 +101,7 @@ class Container:
 
         # What is read, and written: the inputs' consumer, the one transactional producer, and with `at_least_once` one for outputs.
         self._transaction = transaction = Transaction()
-        self._own = own = Ownership(spec.job, spec.number, incarnation, log, clock, transaction)
+        self.ownership = own = Ownership(spec.job, spec.number, incarnation, log, clock, transaction)
         self._outputs = None if spec.exactly_once else log.plain_producer(name)
         self._consumer = consumer = InputConsumer(lambda fetch: log.consumer(spec.job.group_id, name, fetch), caution, clock, spec.number)
         self._inputs = inputs = Inputs(consumer, log, spec.commit_timeout_s)
@@ -169,7 +169,7 @@ class Container:
         """
         self.drop_all()
         self._spec.prepare()
-        self._own.take()
+        self.ownership.take()
         self._rollback.reset_timers()
         self._assigned.apply_instructions()
 
@@ -291,7 +291,7 @@ class Container:
             aborted.append(error)
             self._rollback.after(error)
         errors = [*self._tasks.stop_all(), *aborted]
-        self._own.drop()
+        self.ownership.drop()
         if errors:
             raise errors[0]
 
@@ -301,7 +301,7 @@ class Container:
         What was released stays released: until a newer record the topic does not know yet that it was.
         """
         self._rollback.drop()
-        self._own.drop()
+        self.ownership.drop()
         self._joining.stop()
         self._tasks.drop_all()
 

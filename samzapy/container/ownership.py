@@ -10,14 +10,18 @@ container whose incarnation has been ended is fenced, and all its later writes f
 
 from __future__ import annotations
 
+import logging
+
 from samzapy import failpoints
-from samzapy.api.errors import StateRefused, Superseded
+from samzapy.api.errors import LogError, StateRefused, Superseded
 from samzapy.container.transaction import Transaction
 from samzapy.model.names import Job
 from samzapy.model.ownership import ContainerRecord, FirstRun, Ledger
 from samzapy.plan.lost_topics import checkpoints_gone, differs_from_first_run
 from samzapy.ports import Clock, Log, TransactionalProducer
 from samzapy.readers import read_ledger
+
+LOG = logging.getLogger("samzapy")
 
 
 class Ownership:
@@ -70,6 +74,23 @@ class Ownership:
         Raises:
             Superseded, LogError: as `take`.
         """
+        ledger, named = self._read()
+        self.ledger, self.epoch, self.named = ledger, named.epoch, named.tasks
+
+    def refuse_if_superseded(self) -> None:
+        """To be asked before an error is said: a container that was frozen, and has a successor, finds its topics as the successor has left them.
+
+        Raises:
+            Superseded: as `check`. Nothing if Kafka could not be asked.
+        """
+        try:
+            self._read()
+        except Superseded:
+            raise
+        except LogError as error:
+            LOG.info("the coordinator topic was not read: %s", error)
+
+    def _read(self) -> tuple[Ledger, ContainerRecord]:
         with self._log.restore_consumer("ownership") as consumer:
             ledger = read_ledger(consumer, self._job.coordinator_topic, self._clock)
         try:
@@ -78,7 +99,7 @@ class Ownership:
             raise Superseded(f"container {self._container}: {error.message}", error.remedy) from None
         if named is None or named.incarnation != self.incarnation:
             raise self._superseded(named)
-        self.ledger, self.epoch, self.named = ledger, named.epoch, named.tasks
+        return ledger, named
 
     def check_checkpoint_topic(self) -> None:
         """To be asked after checkpoints were read: that they came from the topic of the job's first run. Another topic by its name is as empty

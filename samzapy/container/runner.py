@@ -181,6 +181,7 @@ class ContainerRunner:
             except Superseded:
                 raise
             except SamzapyError:
+                container.ownership.refuse_if_superseded()
                 self._stop_others(container)
                 raise
 

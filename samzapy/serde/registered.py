@@ -219,7 +219,7 @@ def form_of(schema: RegisteredSchema) -> Form:
     if schema.missing:
         raise SerdeError(
             f"schema {schema.id} refers to {schema.missing}, which the Schema Registry does not have.",
-            "Register it there, or bring the deleted version back; then the values can be read again (`samzapy dlq replay` for those set aside).",
+            "Register that schema there, or bring the deleted version back.",
         )
     if schema.kind not in (AvroSchema.kind, JSON):
         raise SerdeError(f"schema {schema.id} is of kind {schema.kind}: the serde registry reads Avro and JSON.", "Name a serde of your own, module:Class.")

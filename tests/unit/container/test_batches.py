@@ -217,7 +217,7 @@ def test_a_record_that_kafka_refuses_is_found_and_all_others_count(tmp_path: Pat
     bench = Bench(tmp_path, Summing, on_error="dead_letter")
     bench.feed(*many(40), ("refused", 5), *many(40))
     container = bench.start()
-    send_all = type(container._own.open()).send_all
+    send_all = type(container.ownership.open()).send_all
 
     def refusing(self, records):
         records = list(records)
@@ -226,7 +226,7 @@ def test_a_record_that_kafka_refuses_is_found_and_all_others_count(tmp_path: Pat
             raise RecordRejected("refused", "")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(container._own.open()), "send_all", refusing)
+        patch.setattr(type(container.ownership.open()), "send_all", refusing)
         for _ in range(200):
             bench.clock.passed += 0.0 if container.step(0.0) else 2.0
     assert [40] == [letter.origin.offset for letter in bench.letters()]

@@ -177,7 +177,7 @@ def test_what_was_waited_for_room_in_the_producers_queue_counts_as_well(tmp_path
     bench, log = slow_bench(tmp_path, TransactionAborted)
     log.rate = 1e9
     container = bench.start()
-    producer = container._own.open()
+    producer = container.ownership.open()
 
     def send_all(records: object) -> None:
         bench.clock.sleep(8.0)
