@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 from samzapy import failpoints
 from samzapy.api import exit_codes
-from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, SamzapyError, StateRefused, TransactionAborted
+from samzapy.api.errors import REFUSED, ClusterUnreachable, Fenced, InDoubt, LogError, SamzapyError, StateRefused, TransactionAborted
 from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.coordinator.ended_containers import Liveness
 from samzapy.coordinator.history import History, RunFacts
@@ -42,6 +43,7 @@ TICK_S = 0.05
 RETRY_S = 0.5
 FENCED_S = 1.0  # a coordinator that took over has written its lease by then
 ATTEMPTS = 5
+BEGIN_S = 30.0  # how long a start is tried at least; what is lost and late on the network may fail some attempts in a row
 
 
 class JobCoordinator:
@@ -128,29 +130,30 @@ class JobCoordinator:
 
     def begin(self) -> None:
         """The start of a coordinator: refuse while another is alive; else fence it and every container of earlier runs, then assign.
-
         Whatever of it was written may be written again, so what is in doubt is decided by beginning again.
         """
-        for attempt in range(1, ATTEMPTS + 1):
+        until = 0.0
+        for attempt in count(1):
             try:
                 self._begin()
                 return
             except (Fenced, InDoubt, TransactionAborted) as error:
                 self.seen_at = self._clock.monotonic()
-                if attempt == ATTEMPTS:
-                    raise self._why_not_begun(error) from None
+                until = until or self.seen_at + BEGIN_S
+                if attempt >= ATTEMPTS and (self.seen_at >= until or isinstance(error, REFUSED)):
+                    raise self._why_not_begun(error, attempt) from None
                 LOG.warning("the coordinator topic could not be written, so this start is tried again: %s: %s", error.code, error)
                 self._ownership.close()
                 self._clock.sleep(FENCED_S if isinstance(error, Fenced) else RETRY_S)
 
-    def _why_not_begun(self, error: LogError) -> LogError:
+    def _why_not_begun(self, error: LogError, attempts: int) -> LogError:
         """A producer that failed for good is told as fenced, whatever its cause: only another run's lease shows that there is another."""
         if not isinstance(error, Fenced):
             return error
         lease, replaced = self._topic.read().lease, self._ownership.replaces
         if lease is not None and lease.run_id != self._run_id and (not lease.ended or replaced not in (None, lease.run_id)):
             return error  # that run may have ended already
-        return LogError(f"the coordinator's producer failed {ATTEMPTS} times in a row, the last time with: {error.message}", "See the brokers' logs.")
+        return LogError(f"the coordinator's producer failed {attempts} times in a row, the last time with: {error.message}", "See the brokers' logs.")
 
     def _begin(self) -> None:
         found = self._lease.await_the_other(self._topic.read)

@@ -27,7 +27,11 @@ from samzapy.kafka.open_files import used_up
 from samzapy.plan.transactions import too_long
 from samzapy.ports import START_ITS_BROKER
 
-UNREACHABLE = frozenset(
+# a leader that was just elected and does not know the end yet, or one whose disk failed and that is about to be replaced
+NEW_LEADER = frozenset(
+    {KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.KAFKA_STORAGE_ERROR}
+)
+UNREACHABLE = NEW_LEADER | frozenset(
     {
         KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE, KafkaError._RESOLVE,
         KafkaError.REQUEST_TIMED_OUT, KafkaError.NETWORK_EXCEPTION, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR,
@@ -36,7 +40,7 @@ UNREACHABLE = frozenset(
     }
 )  # fmt: skip
 # a partition that is just made, or moves; a broker's address that changed while it was asked
-PASSING = frozenset({KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._DESTROY_BROKER})
+PASSING = NEW_LEADER | frozenset({KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._DESTROY_BROKER})
 MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 FORBIDDEN = frozenset(
     {

@@ -16,13 +16,14 @@ from confluent_kafka import KafkaError, KafkaException
 
 from samzapy.api.errors import NoLeader
 from samzapy.kafka.client import RETRY_S
-from samzapy.kafka.errors import MISSING, UNREACHABLE
+from samzapy.kafka.errors import MISSING, NEW_LEADER, UNREACHABLE
 from samzapy.model.offsets import TopicPartition
 
 PATIENCE_S = 60.0
 TOLD_EVERY_S = 5.0
 FIRST_WAIT_S = 0.01  # one partition is mostly there by then
 NAMED = 3
+NOT_LED = NEW_LEADER | {KafkaError.NOT_LEADER_FOR_PARTITION}
 NOT_YET = UNREACHABLE | MISSING  # any other answer is not about whether the partition is there
 LOG = logging.getLogger("samzapy.kafka")
 P = TypeVar("P")
@@ -60,7 +61,7 @@ def once_led(
     then all are asked for again, until for `patience_s` there is not one more."""
     answers = ask()
     patience = _Patience(len(answers), monotonic, patience_s)
-    while still := [p for p, answer in answers.items() if _code(answer) == KafkaError.NOT_LEADER_FOR_PARTITION]:
+    while still := [p for p, answer in answers.items() if _code(answer) in NOT_LED]:
         if not patience.lasts(still):
             break
         sleep(RETRY_S)

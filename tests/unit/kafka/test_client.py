@@ -27,6 +27,14 @@ def test_a_partition_that_was_just_made_is_asked_again() -> None:
     assert 42 == asked("the bounds", Broker(KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE))
 
 
+@pytest.mark.parametrize(
+    "code", [KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.KAFKA_STORAGE_ERROR]
+)
+def test_a_partition_whose_leader_was_just_elected_is_asked_again(code: int) -> None:
+    """It cost a container a restart: the broker tells to try again, and the client does not for all requests."""
+    assert 42 == asked("the bounds", Broker(code, code))
+
+
 def test_a_broker_whose_connection_was_made_anew_is_asked_again() -> None:
     """Seen in a chaos run after connections were cut: a container failed with SZ300."""
     assert 42 == asked("the bounds", Broker(KafkaError._DESTROY_BROKER))

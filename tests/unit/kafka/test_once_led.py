@@ -26,7 +26,7 @@ def answers(*codes: int | None) -> dict[int, Future[Any]]:
 
 
 def test_they_are_asked_for_again_until_they_are_led() -> None:
-    told = iter([answers(None, KafkaError.NOT_LEADER_FOR_PARTITION), answers(KafkaError.NOT_LEADER_FOR_PARTITION, None), answers(None, None)])
+    told = iter([answers(None, KafkaError.OFFSET_NOT_AVAILABLE), answers(KafkaError.NOT_LEADER_FOR_PARTITION, None), answers(None, None)])
     found = once_led(lambda: next(told))
     assert [7, 7] == [result_of(future, "the end") for future in found.values()]
 
