@@ -12,11 +12,13 @@ from samzapy.api.errors import ConfigurationError
 from samzapy.kafka.producer import KafkaTransactionalProducer
 
 MAKE = """
+import faulthandler
 import resource
 import sys
 from samzapy.kafka.consumer import KafkaConsumer
 from samzapy.kafka.making import guard_clients
 
+faulthandler.enable()
 guard_clients({longest})
 {limit}
 made = [KafkaConsumer({{"bootstrap.servers": "127.0.0.1:1"}}, "g", "c") for _ in range(40)]
