@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from samzapy.compiled import hot_path
 from samzapy.container.envelopes import LazyEnvelope, RecordEnvelope
 from samzapy.container.task_instance import TaskInput
 from samzapy.ports import Message
@@ -21,8 +22,10 @@ def envelopes_of(records: Sequence[Message], task_input: TaskInput) -> Sequence[
     if task_input.task.takes_raw_records:
         return records
     make, ssp, decode_key, decode_value = RecordEnvelope, task_input.ssp, task_input.decode_key, task_input.decode_value
-    envelopes = []
+    envelopes: list[RecordEnvelope] = []
     try:
+        if hot_path is not None and type(records) is list:
+            return hot_path.envelopes(records, make, ssp, decode_key, decode_value)  # type: ignore[no-any-return]
         for record in records:
             key, value = record.key(), record.value()
             envelopes.append(make(None if key is None else decode_key(key), None if value is None else decode_value(value), ssp, record))
@@ -37,16 +40,6 @@ def envelope_of(record: Message, task_input: TaskInput) -> RecordEnvelope:
     return RecordEnvelope(
         None if key is None else task_input.decode_key(key), None if value is None else task_input.decode_value(value), task_input.ssp, record
     )
-
-
-def in_a_row(batch: Sequence[Message], begin: int, end: int) -> Sequence[Message]:
-    """The records from `begin` on that are of the same partition, up to `end`."""
-    records = batch[begin:end]
-    topic, partition = records[0].topic(), records[0].partition()
-    for count, record in enumerate(records):
-        if record.partition() != partition or record.topic() != topic:
-            return records[:count]
-    return records
 
 
 class BatchSize:

@@ -12,6 +12,7 @@ from typing import Any
 
 from samzapy.api.envelope import LAST_TIME, Headers, HeadersToSend, OutgoingMessageEnvelope, SystemStream
 from samzapy.api.errors import RecordTooLarge, TaskError, UnknownOutput, other_thread, shortened
+from samzapy.compiled import hot_path
 from samzapy.container.spec import OutputSpec
 from samzapy.model.key_partition import partition_of_key
 from samzapy.model.names import KAFKA
@@ -204,3 +205,7 @@ def _unknown(to: OutgoingMessageEnvelope | str) -> UnknownOutput:
     return UnknownOutput(
         f"a send to topic {stream}, which the job file does not list.", f"Add `- {{topic: {stream}}}` with its serdes under `outputs:`."
     )
+
+
+if hot_path is not None:
+    Collector.send = hot_path.Send(Collector, Collector.send, ENVELOPE, RECORD_OVERHEAD_BYTES)  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""What becomes of the records of one poll: the hot loop, and the retries of records that fail.
+"""What becomes of the records of one poll, and the retries of records that fail. The hot loop itself: hot_loop.py.
 
 Whatever a record put and sent takes effect together when its hook has returned, or not at all. How far the batch is processed is written into the
 transaction at every point between two records at which something else may run, because whoever commits there (a duty, a hook's request, a
@@ -11,14 +11,14 @@ from collections.abc import Sequence
 
 from samzapy import failpoints
 from samzapy.api.errors import SamzapyError
-from samzapy.container.batches import BatchSize, envelope_of, envelopes_of, in_a_row, only_reader, ran
+from samzapy.container.batches import BatchSize, envelope_of, envelopes_of, only_reader, ran
 from samzapy.container.careful import Careful
 from samzapy.container.commit_due import RECORD, due
 from samzapy.container.commits import Commits
-from samzapy.container.envelopes import RecordEnvelope
 from samzapy.container.failure import is_users, origin_of, refuse_returned
 from samzapy.container.forked import end_child
 from samzapy.container.hooks import Hooks
+from samzapy.container.hot_loop import RELEASE_RECORDS, hot_loop, in_a_row
 from samzapy.container.inputs import Inputs
 from samzapy.container.on_error import GivenUpRecords
 from samzapy.container.pausing import Paused
@@ -35,7 +35,6 @@ from samzapy.plan.poison_search import Culprit, PoisonSearch
 from samzapy.ports import Clock, Message
 
 RELEASE_S = 0.005  # the longest that what a hook sent waits for a slow one after it
-RELEASE_RECORDS = 1000
 
 
 class Processing:
@@ -77,10 +76,12 @@ class Processing:
         self._tracing = tracing
         self._size = BatchSize()
         self._retrying = RetryNotice(inputs, clock, retries)
+        self._run = hot_loop(hooks.collector, hooks.requests, clock)
         self.seen_at = clock.monotonic()
 
     def run(self, batch: Sequence[Message]) -> None:
         """Process these records, whatever is due in between included."""
+        batch = batch if type(batch) is list else list(batch)
         self._transaction.begin_batch(batch)
         self._retrying.ended()
         if self._requests.pending:  # windows that became due without a record
@@ -94,7 +95,7 @@ class Processing:
                 self._commits.commit(why)
         self._transaction.end_batch()
 
-    def _process_carefully(self, batch: Sequence[Message]) -> None:
+    def _process_carefully(self, batch: list[Message]) -> None:
         """As `_process_around`, in pieces that the coordinator is told of first; one of suspects is alone in its transaction."""
         for cut in self._careful.cut(batch):
             if cut.is_suspect:
@@ -109,7 +110,7 @@ class Processing:
                 raise
             self._careful.end(cut)
 
-    def _process_around(self, batch: Sequence[Message], begin: int, end: int) -> None:
+    def _process_around(self, batch: list[Message], begin: int, end: int) -> None:
         """As `_process`; but poison records are skipped."""
         process: Process = self._process_batches if self._hooks.take_batches else self._process
         if self._tracing.is_on:
@@ -125,65 +126,42 @@ class Processing:
                 begin = index + 1
         process(batch, begin, end)
 
-    def _process(self, batch: Sequence[Message], begin: int, end: int) -> None:
-        """The hot loop, over the batch's records from `begin` to `end`. Nothing is done per record that can be done per run of a partition, or
-        every few milliseconds."""
-        now, collector, requests = self._clock.monotonic, self._collector, self._requests
-        pending, make_envelope = collector.pending, RecordEnvelope
-        readers: Sequence[TaskInput] = ()
-        task_input: TaskInput | None = None
-        topic, partition, kept = "", -1, 0
-        bound_at, first = now(), begin  # when the run of records of one partition began, and with which
-        look_at = min(self._schedule.next_at, now() + RELEASE_S)
-        for index, message in enumerate(batch[begin:end], begin):
-            # Another partition than before: bind all that its records need. One that several tasks read, or none, goes another way.
-            if message.partition() != partition or message.topic() != topic:
-                bound_at, first = ran(task_input, batch, first, index, bound_at, now()), index
-                topic, partition = message.topic(), message.partition()
-                readers = self._inputs.readers.get((topic, partition), ())
-                task_input = only_reader(readers, message)
-                if task_input is not None:
-                    process, ssp = task_input.process, task_input.ssp
-                    decode_key, decode_value = task_input.decode_key, task_input.decode_value
-                    marks = [(store.writes, store.scans, store.keep) for store in task_input.stores]
+    def _process(self, batch: list[Message], begin: int, end: int) -> None:
+        """The batch's records from `begin` to `end`, by runs of one partition's records: the hot loop takes a run, or as much of it as may be taken
+        without a look at what is due."""
+        run, now, collector, requests = self._run, self._clock.monotonic, self._collector, self._requests
+        index, ran_at = begin, now()
+        look_at = min(self._schedule.next_at, ran_at + RELEASE_S)
+        while index < end:
+            # A partition that several tasks read, or none, goes another way. Whatever came between may have changed who reads.
+            first, message = index, batch[index]
+            readers = self._inputs.readers.get((message.topic(), message.partition()), ())
+            task_input = only_reader(readers, message)
             if task_input is None:
                 self._share(readers, message, index)
+                index += 1
             else:
                 try:
-                    key, value = message.key(), message.value()
-                    returned = process(
-                        make_envelope(None if key is None else decode_key(key), None if value is None else decode_value(value), ssp, message),
-                        collector,
-                        requests,
-                    )
-                    if returned is not None:
-                        refuse_returned("process", returned)
-                    for writes, scans, keep in marks:  # as `task.keep`, without a call where no store was scanned
-                        if scans:
-                            keep()
-                        else:
-                            writes.clear()
-                    collector.kept = kept = len(pending)
-                    task_input.processed += 1
+                    index = run(task_input, batch, index, end, look_at)
                 except BaseException as error:  # whatever the task or a serde raises is the record's
+                    index = run.index
                     if not self._is_records(error):
                         self._transaction.next_index = index  # whoever stops the container commits what came before this record
                         self._undo(task_input)
                         raise
-                    self._failed(task_input, message, index, error)
-                    kept, topic = len(pending), ""  # what waited may be gone, other tasks may read it now
+                    self._failed(task_input, batch[index], index, error)
+                    index += 1
 
             # Between two records. What was sent goes to the producer by the batch, or after some milliseconds where hooks are slow; then what
-            # hooks asked for and what is due is done, either of which may commit, start or stop tasks: so the partition is looked up again.
-            if requests.pending or kept >= RELEASE_RECORDS or now() >= look_at:
-                ran(task_input, batch, first, index + 1, bound_at, now())
-                self._transaction.next_index = first = index + 1
+            # hooks asked for and what is due is done, either of which may commit, start or stop tasks.
+            ran_at = ran(task_input, batch, first, index, ran_at, now())
+            if requests.pending or len(collector.pending) >= RELEASE_RECORDS or ran_at >= look_at:
+                self._transaction.next_index = index
                 look_at = self._between_records(task_input.task if task_input is not None else None)
-                kept, topic, bound_at = 0, "", self.seen_at
-        ran(task_input, batch, first, end, bound_at, now())
+                ran_at = self.seen_at
         self._end_piece(end)
 
-    def _process_batches(self, batch: Sequence[Message], begin: int, end: int) -> None:
+    def _process_batches(self, batch: list[Message], begin: int, end: int) -> None:
         """As `_process`, for tasks that define `process_batch`: by the run of a partition's records instead of by the record."""
         now, requests = self._clock.monotonic, self._requests
         look_at = min(self._schedule.next_at, now() + RELEASE_S)

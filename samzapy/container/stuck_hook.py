@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 CALLERS = {str(Path(__file__).with_name(name).resolve()) for name in ("hooks.py", "processing.py")}  # of hooks
 LOOP = ("_process", "_attempt")
 # What of samzapy calls code of the user's between the loop and a hook: programs of streams, serdes, and what hands records over.
-_OF_CONTAINER = ("batches", "envelopes", "process_with_time", "task_instance", "tracing")
+_OF_CONTAINER = ("batches", "envelopes", "hot_loop", "process_with_time", "task_instance", "tracing")
 BETWEEN = ("streams", "serde", *(f"container/{name}.py" for name in _OF_CONTAINER), "wiring/event_time.py")
 PROGRAM = str(PACKAGE / "streams" / "<program>")  # the file that generated code says it is of
 
@@ -57,6 +57,8 @@ def line_of(frame: FrameType) -> str:
 def _record(loop: FrameType) -> str:
     if loop.f_code.co_name not in LOOP:
         return ""
-    message, records = loop.f_locals.get("message"), loop.f_locals.get("records", ())
+    message, records, run = loop.f_locals.get("message"), loop.f_locals.get("records", ()), loop.f_locals.get("run")
+    if run is not None:  # the hot loop is at one of the batch's records; it may have no frame
+        message = loop.f_locals["batch"][run.index]
     after = f" or one of the {len(records) - 1} after it" if len(records) > 1 else ""
     return "" if message is None else f" on record {message.topic()}[{message.partition()}]@{message.offset()}{after}"

@@ -23,7 +23,7 @@ from samzapy.ports import Message, Outgoing
 MAX_RECORDS = 100
 MAX_EFFECTS = 20  # puts, and sends, of a record that are told
 MAX_TEXT = 300
-Process = Callable[[Sequence[Message], int, int], None]
+Process = Callable[[list[Message], int, int], None]
 Readers = Mapping[tuple[str, int], Sequence[TaskInput]]
 
 
@@ -67,7 +67,7 @@ class Tracing:
     def around(self, process: Process, readers: Readers) -> Process:
         """The same as `process`; records that are to be traced come alone."""
 
-        def traced(batch: Sequence[Message], begin: int, end: int) -> None:
+        def traced(batch: list[Message], begin: int, end: int) -> None:
             for index in range(begin, end):
                 task_input = self._reader(batch[index], readers)
                 if task_input is not None:

@@ -16,6 +16,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, Consum
 from confluent_kafka import TopicPartition as ClientPartition
 
 from samzapy.api.errors import BatchUnreadable, ClusterUnreachable, LogError, NoLeader, OffsetOutOfRange, TopicMissing
+from samzapy.compiled import hot_path
 from samzapy.kafka.client import REQUEST_TIMEOUT_S, Settings, asked, quiet
 from samzapy.kafka.errors import MISSING, UNREACHABLE, log_error
 from samzapy.kafka.logins import Refusals
@@ -55,6 +56,16 @@ def less(fetch: Fetch, settings: Settings) -> dict[str, Any]:
         wanted = settings.get("fetch.message.max.bytes", settings.get("max.partition.fetch.bytes", LITTLE_BYTES))
         return {"fetch.message.max.bytes": min(int(wanted), LITTLE_BYTES), "queued.min.messages": 1, "fetch.queue.backoff.ms": 1}
     return {}
+
+
+def _has_error(batch: Sequence[Any]) -> bool:
+    for message in batch:  # a loop: it takes half the time of any(…)  # noqa: SIM110
+        if message.error() is not None:
+            return True
+    return False
+
+
+has_error: Callable[[Sequence[Any]], bool] = _has_error if hot_path is None else hot_path.has_error
 
 
 class KafkaConsumer(Closing):
@@ -131,10 +142,7 @@ class KafkaConsumer(Closing):
             return ()
         batch: list[Any] = self._consumer.consume(max_records - 1, 0) if max_records > 1 else []
         batch.insert(0, first)
-        for message in batch:
-            if message.error() is not None:
-                return self._without_errors(batch)
-        return batch
+        return self._without_errors(batch) if has_error(batch) else batch
 
     def _look_whether_refused(self) -> None:
         """The library goes on trying for ever, and says nothing: so each partition's broker is asked, and only if one cannot be, raise."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from confluent_kafka import KafkaException
 
 from samzapy.api.errors import ConfigurationError
+from samzapy.compiled import hot_path
 from samzapy.ports import Outgoing
 
 
@@ -21,6 +22,16 @@ def larger_than_queue(topic: str, value: bytes | None, key: bytes | None) -> Con
 def send_all_of(produce: Callable[..., None], send: Callable[..., None], records: Sequence[Outgoing], timed: set[str]) -> None:
     """Records go straight to `produce`; from the first that fails on, `send`, which waits and remembers errors. `timed` gets the topics of records
     that come with a time. Arguments are given by position (callback, its other name, timestamp, headers): by name a record takes 0.3 to 0.5 µs more."""
+    if hot_path is not None and type(records) is list:
+        done = hot_path.produce_all(produce, records, timed, (BufferError, KafkaException))
+    else:
+        done = _produce_all(produce, records, timed)
+    for record in records[done:]:
+        send(*record)
+
+
+def _produce_all(produce: Callable[..., None], records: Sequence[Outgoing], timed: set[str]) -> int:
+    """How many of them `produce` took before it refused one."""
     done = 0
     try:
         for topic, value, key, partition, timestamp_ms, headers in records:
@@ -32,5 +43,5 @@ def send_all_of(produce: Callable[..., None], send: Callable[..., None], records
                 produce(topic, value, key, partition)
             done += 1
     except (BufferError, KafkaException):
-        for record in records[done:]:
-            send(*record)
+        pass
+    return done

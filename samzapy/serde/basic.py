@@ -12,17 +12,20 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import orjson
 
 from samzapy.api.errors import SerdeError
+from samzapy.compiled import hot_path
 
 MAX_JSON_BYTES = 16 << 20
 MAX_WRITTEN_DEPTH, MAX_READ_DEPTH = 254, 1024  # orjson's
 MAX_SHOWN_BITS = 4096  # Python takes quadratic time for its digits, and refuses more than 4300 of them
 _dumps, _loads = orjson.dumps, orjson.loads  # bound here: a task may put other functions in their place
+Encoder, Decoder = Callable[[Any], bytes], Callable[[bytes], Any]
 _INT64 = struct.Struct(">q")
 _pack, _unpack = _INT64.pack, _INT64.unpack
 
@@ -62,6 +65,9 @@ def _decode_string(data: bytes) -> str:
         ) from None
 
 
+decode_string: Decoder = _decode_string if hot_path is None else hot_path.Decode(bytes.decode, _decode_string, sys.maxsize)
+
+
 class StringSerde:
     """Text as UTF-8."""
 
@@ -71,7 +77,7 @@ class StringSerde:
     quick_encode = staticmethod(str.encode)
     quick_decode = staticmethod(bytes.decode)
     encode = staticmethod(_encode_string)
-    decode = staticmethod(_decode_string)
+    decode = staticmethod(decode_string)
 
 
 # -- integer -----------------------------------------------------------------------------------------------------------------------
@@ -95,6 +101,10 @@ def _decode_integer(data: bytes) -> int:
         raise SerdeError(f"serde integer reads 8 bytes; {shown(data)} has {len(data)}.", "Name the serde that wrote it.") from None
 
 
+encode_integer: Encoder = _encode_integer if hot_path is None else hot_path.EncodeInteger(_encode_integer, False)
+decode_integer: Decoder = _decode_integer if hot_path is None else hot_path.DecodeInteger(_decode_integer, False)
+
+
 class IntegerSerde:
     """A whole number as Kafka's LongSerializer writes it: 8 bytes, big-endian, two's complement.
 
@@ -104,8 +114,8 @@ class IntegerSerde:
     name = "integer"
     key_order = "signed"
     has_prefixes = False
-    encode = staticmethod(_encode_integer)
-    decode = staticmethod(_decode_integer)
+    encode = staticmethod(encode_integer)
+    decode = staticmethod(decode_integer)
 
 
 # -- bytes -------------------------------------------------------------------------------------------------------------------------
@@ -192,6 +202,10 @@ def _refuse_json(data: bytes, why: str) -> NoReturn:
     raise SerdeError(f"serde json cannot read {shown(data)}: {why}.", "Name the serde that wrote it.")
 
 
+encode_json: Encoder = _encode_json if hot_path is None else hot_path.Encode(_dumps, _encode_json, MAX_JSON_BYTES, True)
+decode_json: Decoder = _decode_json if hot_path is None else hot_path.Decode(_loads, _decode_json, MAX_JSON_BYTES)
+
+
 class JsonSerde:
     """JSON in UTF-8, compact. Integers beyond 64 bits are refused when written and, as in JavaScript, read as floats: rounded."""
 
@@ -199,5 +213,5 @@ class JsonSerde:
     key_order = "bytes"
     has_prefixes = False
     quick_decode = staticmethod(_loads)
-    encode = staticmethod(_encode_json)
-    decode = staticmethod(_decode_json)
+    encode = staticmethod(encode_json)
+    decode = staticmethod(decode_json)

@@ -23,11 +23,12 @@ import msgspec
 
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.api.serde import holds_records
+from samzapy.compiled import hot_path
 from samzapy.config import model_names
 from samzapy.serde.basic import MAX_JSON_BYTES, has_not_a_number, shown
 from samzapy.serde.model_fit import changed_in
 from samzapy.serde.old_records import of_old
-from samzapy.serde.record_fit import equal, its_field, lost_in, quick_check
+from samzapy.serde.record_fit import QuickFields, equal, its_field, lost_in, quick_check, quick_fields
 
 PREFIX = "record:"
 UPGRADE_REMEDY = "If an earlier version of the class wrote it, let `upgrade` return the fields that the class has now; if not, the value itself is wrong."
@@ -68,9 +69,20 @@ class RecordSerde:
                 self._loads = cls.model_validate_json
             else:
                 self._dumps, self._loads = msgspec.json.Encoder().encode, msgspec.json.Decoder(cls).decode
-            self._fits = quick_check(cls)
+            fields = quick_fields(cls)
+            self._fits = quick_check(cls, fields)
         except (TypeError, NameError) as error:
             raise ConfigurationError(f"serde {name}: {error}.", REMEDY) from None
+        if hot_path is not None and type(self) is RecordSerde:  # a subclass has functions of its own
+            self._speed_up(fields)
+
+    def _speed_up(self, fields: QuickFields | None) -> None:
+        """The compiled functions call those of this class for all that is not the common case."""
+        if fields is not None and not fields.is_dict:
+            found = hot_path.Encode(self._dumps, self.encode, MAX_JSON_BYTES, False, self.cls, fields.names, fields.types)
+            self.encode = found  # type: ignore[method-assign]
+        if self._upgrade is None:
+            self.decode = hot_path.Decode(self._loads, self.decode, MAX_JSON_BYTES)  # type: ignore[method-assign]
 
     def encode(self, value: Any) -> bytes:
         try:

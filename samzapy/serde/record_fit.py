@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable
 from types import NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import inspect as kinds
@@ -18,30 +18,52 @@ from msgspec import inspect as kinds
 from samzapy.serde.basic import shown
 
 MAX_READ_DIGITS = 4300  # of a whole number: msgspec's
-_PLAIN: dict[Any, str] = {kinds.IntType: "int", kinds.FloatType: "float", kinds.StrType: "str", kinds.BoolType: "bool", kinds.NoneType: "NoneType"}
+_PLAIN: dict[Any, type] = {kinds.IntType: int, kinds.FloatType: float, kinds.StrType: str, kinds.BoolType: bool, kinds.NoneType: NoneType}
 
 
-def quick_check(cls: Any) -> Callable[[Any], bool]:
-    """A function that says True of an object that can be read back for sure. Of others nothing is known, and it may raise AttributeError or LookupError.
+class QuickFields(NamedTuple):
+    """The fields of a class whose annotations name nothing but plain types: whatever has just these types can be read back.
+
+    Attributes:
+        names: of the fields, in order.
+        types: the plain types that each may have.
+        is_dict: whether it is a TypedDict.
+    """
+
+    names: tuple[str, ...]
+    types: tuple[tuple[type, ...], ...]
+    is_dict: bool
+
+
+def quick_fields(cls: Any) -> QuickFields | None:
+    """None: its annotations say more than that.
 
     Raises:
         TypeError, NameError: records cannot have the class's annotations.
     """
     if hasattr(cls, "model_validate_json") or hasattr(cls, "__post_init__"):  # what these refuse is in no annotation
-        return _never
+        return None
     info: Any = kinds.type_info(cls)
     fields = getattr(info, "fields", None)
     is_dict = isinstance(info, kinds.TypedDictType)
-    tests = [f"type(value) is {'dict' if is_dict else 'cls'}"]
+    types = []
     for field in fields or ():
-        types = _plain_types(field.type)
+        plain = _plain_types(field.type)
         can_be_asked = field.required if is_dict else field.name.isidentifier() and not keyword.iskeyword(field.name)
-        if not types or not can_be_asked:
-            return _never
-        found = f"type(value[{field.name!r}])" if is_dict else f"type(value.{field.name})"
-        tests.append(f"({' or '.join(f'{found} is {each}' for each in types)})")
+        if not plain or not can_be_asked:
+            return None
+        types.append(plain)
+    return None if fields is None else QuickFields(tuple(field.name for field in fields), tuple(types), is_dict)
+
+
+def quick_check(cls: Any, fields: QuickFields | None) -> Callable[[Any], bool]:
+    """A function that says True of an object that can be read back for sure. Of others nothing is known, and it may raise AttributeError or LookupError."""
     if fields is None:
         return _never
+    tests = [f"type(value) is {'dict' if fields.is_dict else 'cls'}"]
+    for name, types in zip(fields.names, fields.types, strict=True):
+        found = f"type(value[{name!r}])" if fields.is_dict else f"type(value.{name})"
+        tests.append(f"({' or '.join(f'{found} is {each.__name__}' for each in types)})")
     made: Callable[[Any], bool] = eval(f"lambda value: {' and '.join(tests)}", {"cls": cls, "NoneType": NoneType})  # names are identifiers or quoted
     return made
 
@@ -50,8 +72,8 @@ def _never(value: Any) -> bool:
     return False
 
 
-def _plain_types(kind: Any) -> tuple[str, ...]:
-    """The Python types of a field whose annotation names only these, as source; (): it says more than that."""
+def _plain_types(kind: Any) -> tuple[type, ...]:
+    """The Python types of a field whose annotation names only these; (): it says more than that."""
     found = []
     for each in kind.types if isinstance(kind, kinds.UnionType) else (kind,):
         if type(each) not in _PLAIN or each != type(each)():

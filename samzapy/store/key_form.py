@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from samzapy.api.serde import Serde
+from samzapy.compiled import hot_path
 
 _SIGN_INVERTED = tuple(bytes([byte ^ 0x80]) for byte in range(256))
 
@@ -45,4 +46,10 @@ def key_form(serde: Serde) -> KeyForm:
     def encode_signed(key: Any) -> bytes:
         return to_signed(encode(key))
 
-    return KeyForm(encode_signed, lambda data: decode(from_signed(data)), encode_signed, to_signed, from_signed)
+    def decode_signed(data: bytes) -> Any:
+        return decode(from_signed(data))
+
+    if hot_path is None or not isinstance(encode, hot_path.EncodeInteger):
+        return KeyForm(encode_signed, decode_signed, encode_signed, to_signed, from_signed)
+    quick_encode, quick_decode = hot_path.EncodeInteger(encode_signed, True), hot_path.DecodeInteger(decode_signed, True)
+    return KeyForm(encode_signed, quick_decode, quick_encode, to_signed, from_signed)

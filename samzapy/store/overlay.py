@@ -23,6 +23,7 @@ from typing import Any
 from samzapy import failpoints
 from samzapy.api.errors import InDoubt, SamzapyError, SerdeError, check, shortened, unreadable_state
 from samzapy.api.serde import Serde
+from samzapy.compiled import hot_path
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.stamp import StoreStamp
 from samzapy.ports import Change, Scan, StoreEngine, TaskStore
@@ -348,3 +349,8 @@ class OverlayStore(TaskStore):
         if self._limit < 0:
             raise misuse.closed(self.called, f"it cannot be written: {self._closed_because}")
         raise misuse.too_large(self.called, key, size, self._max_record_bytes)
+
+
+if hot_path is not None:
+    OverlayStore.get = hot_path.StoreGet(OverlayStore, CommittedOverlay, OverlayStore.get, SerdeError)  # type: ignore[method-assign]
+    OverlayStore.put = hot_path.StorePut(OverlayStore, KeyOrder, OverlayStore.put, _ABSENT)  # type: ignore[method-assign]
