@@ -25,7 +25,8 @@ MAX_JSON_BYTES = 16 << 20
 MAX_WRITTEN_DEPTH, MAX_READ_DEPTH = 254, 1024  # orjson's
 MAX_SHOWN_BITS = 4096  # Python takes quadratic time for its digits, and refuses more than 4300 of them
 _dumps, _loads = orjson.dumps, orjson.loads  # bound here: a task may put other functions in their place
-Encoder, Decoder = Callable[[Any], bytes], Callable[[bytes], Any]
+Encoder = Callable[[Any], bytes]
+Decoder = Callable[[bytes], Any]
 _INT64 = struct.Struct(">q")
 _pack, _unpack = _INT64.pack, _INT64.unpack
 
