@@ -18,7 +18,7 @@ help:  ## this list
 
 venv: $(STAMP)  ## .venv with what it takes to run and test a job: requirements.lock, and samzapy itself
 
-$(STAMP): requirements.lock requirements-java.lock pyproject.toml hatch_build.py samzapy/compiled/hot_path.c samzapy/compiled/build.py
+$(STAMP): requirements.lock requirements-java.lock pyproject.toml hatch_build.py $(wildcard samzapy/native/*.[ch]) samzapy/native/build.py
 	@echo "setting up $(VENV): a minute; the first time some minutes, mostly PySpark (450 MB)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock

@@ -18,6 +18,7 @@ from typing import Annotated
 
 import typer
 
+from samzapy import native
 from samzapy.api.errors import ConfigurationError, SamzapyError
 from samzapy.cli.common import AsJson, MoreFiles, Sets, as_called, named, print_json
 from samzapy.cli.folding import folded, width_of
@@ -124,6 +125,7 @@ def _machine() -> Iterator[Check]:
     else:
         found = "samzapy runs from a folder and is not installed, so its requirements are unknown"
         yield Check("packages", State.WARN, found, line_for("spark"))
+    yield rules.check_native(native.why_not)
     version, where = look_for_java()
     yield rules.check_java(version, where, OLDEST_VERSION)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from samzapy.compiled import hot_path
 from samzapy.container.envelopes import LazyEnvelope, RecordEnvelope
 from samzapy.container.task_instance import TaskInput
+from samzapy.native import hot_path
 from samzapy.ports import Message
 
 MAX_RECORDS = 256

@@ -12,10 +12,10 @@ from typing import Any
 
 from samzapy.api.envelope import LAST_TIME, Headers, HeadersToSend, OutgoingMessageEnvelope, SystemStream
 from samzapy.api.errors import RecordTooLarge, TaskError, UnknownOutput, other_thread, shortened
-from samzapy.compiled import hot_path
 from samzapy.container.spec import OutputSpec
 from samzapy.model.key_partition import partition_of_key
 from samzapy.model.names import KAFKA
+from samzapy.native import hot_path
 from samzapy.ports import Outgoing
 
 LOG = logging.getLogger("samzapy.container")

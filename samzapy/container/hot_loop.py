@@ -1,6 +1,6 @@
 """The hot loop: records of one partition, in a row, given to their task. Nothing is done per record that can be done per run of records.
 
-There are two, which do the same: this one, and one in C (samzapy/compiled/hot_path.c), which is used where it was built.
+There are two, which do the same: this one, and one in C (samzapy/native/hot_path.c), which is used where it was built.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
-from samzapy.compiled import hot_path
 from samzapy.container.collector import Collector
 from samzapy.container.envelopes import RecordEnvelope
 from samzapy.container.failure import refuse_returned
 from samzapy.container.requests import Requests
 from samzapy.container.task_instance import TaskInput
+from samzapy.native import hot_path
 from samzapy.ports import Clock, Message
 
 RELEASE_RECORDS = 1000  # records that hooks have sent: then they are handed to the producer

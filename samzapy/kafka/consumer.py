@@ -16,7 +16,6 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, Consum
 from confluent_kafka import TopicPartition as ClientPartition
 
 from samzapy.api.errors import BatchUnreadable, ClusterUnreachable, LogError, NoLeader, OffsetOutOfRange, TopicMissing
-from samzapy.compiled import hot_path
 from samzapy.kafka.client import REQUEST_TIMEOUT_S, Settings, asked, quiet
 from samzapy.kafka.errors import MISSING, UNREACHABLE, log_error
 from samzapy.kafka.logins import Refusals
@@ -24,6 +23,7 @@ from samzapy.kafka.making import making
 from samzapy.kafka.open_files import used_up
 from samzapy.kafka.unreadable import CODES, end_of_batch
 from samzapy.model.offsets import Bounds, TopicPartition
+from samzapy.native import hot_path
 from samzapy.ports import Closing, Fetch, Message, assigned_already, no_leader
 
 T = TypeVar("T")

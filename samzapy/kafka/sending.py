@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from confluent_kafka import KafkaException
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.compiled import hot_path
+from samzapy.native import hot_path
 from samzapy.ports import Outgoing
 
 

@@ -97,6 +97,12 @@ def _packages(extra: str, right: list[str], wrong: list[str], remedy: str) -> Ch
     return _of(f"extra {extra}", not wrong, summary, remedy, State.WARN)
 
 
+def check_native(why_not: str) -> Check:
+    """The native part (samzapy.native). `why_not`: why it is not used; "": it is."""
+    remedy = "Install a C compiler and Python's header files (on Debian: apt-get install gcc python3-dev), then install samzapy again."
+    return _of("native part", not why_not, why_not or "in use", remedy, State.WARN)
+
+
 def check_java(version: int | None, where: str, oldest: int) -> Check:
     """Only Spark and `samzapy dev` need one. `version` None: there is none, or it does not say; `where` has the words."""
     if version is None:

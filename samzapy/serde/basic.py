@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import orjson
 
 from samzapy.api.errors import SerdeError
-from samzapy.compiled import hot_path
+from samzapy.native import hot_path
 
 MAX_JSON_BYTES = 16 << 20
 MAX_WRITTEN_DEPTH, MAX_READ_DEPTH = 254, 1024  # orjson's

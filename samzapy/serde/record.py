@@ -23,8 +23,8 @@ import msgspec
 
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.api.serde import holds_records
-from samzapy.compiled import hot_path
 from samzapy.config import model_names
+from samzapy.native import hot_path
 from samzapy.serde.basic import MAX_JSON_BYTES, has_not_a_number, shown
 from samzapy.serde.model_fit import changed_in
 from samzapy.serde.old_records import of_old

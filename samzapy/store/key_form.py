@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from samzapy.api.serde import Serde
-from samzapy.compiled import hot_path
+from samzapy.native import hot_path
 
 _SIGN_INVERTED = tuple(bytes([byte ^ 0x80]) for byte in range(256))
 

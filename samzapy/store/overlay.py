@@ -23,9 +23,9 @@ from typing import Any
 from samzapy import failpoints
 from samzapy.api.errors import InDoubt, SamzapyError, SerdeError, check, shortened, unreadable_state
 from samzapy.api.serde import Serde
-from samzapy.compiled import hot_path
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.stamp import StoreStamp
+from samzapy.native import hot_path
 from samzapy.ports import Change, Scan, StoreEngine, TaskStore
 from samzapy.store import misuse
 from samzapy.store.committed import CommittedOverlay, size_of
@@ -352,5 +352,5 @@ class OverlayStore(TaskStore):
 
 
 if hot_path is not None:
-    OverlayStore.get = hot_path.StoreGet(OverlayStore, CommittedOverlay, OverlayStore.get, SerdeError)  # type: ignore[method-assign]
+    OverlayStore.get = hot_path.StoreGet(OverlayStore, CommittedOverlay, ReadCache, OverlayStore.get, SerdeError)  # type: ignore[method-assign]
     OverlayStore.put = hot_path.StorePut(OverlayStore, KeyOrder, OverlayStore.put, _ABSENT)  # type: ignore[method-assign]

@@ -2,7 +2,7 @@
 the common case. Where no C compiler was found when samzapy was installed, the Python functions run: the results are the same, a job needs more
 processor time per record.
 
-`SAMZAPY_COMPILED=0` in the environment switches the compiled part off.
+`SAMZAPY_NATIVE=0` in the environment switches the native part off.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from samzapy.compiled.source import fingerprint
+from samzapy.native.source import fingerprint
 
-SWITCH = "SAMZAPY_COMPILED"
+SWITCH = "SAMZAPY_NATIVE"
 
 
 def _loaded() -> tuple[Any, str]:
-    """The compiled module, or None and why it is not used."""
+    """The native module, or None and why it is not used."""
     if os.environ.get(SWITCH) == "0":
         return None, f"{SWITCH}=0"
     try:
-        from samzapy.compiled import _hot_path  # type: ignore[attr-defined]
+        from samzapy.native import _hot_path  # type: ignore[attr-defined]
     except ImportError:
-        return None, "it was not built for this Python: `python -m samzapy.compiled.build` does that, and needs a C compiler"
+        return None, "it was not built for this Python: `python -m samzapy.native.build` does that, and needs a C compiler"
     if fingerprint() != _hot_path.SOURCE:
-        return None, "it was built from another version of its source: run `python -m samzapy.compiled.build`"
+        return None, "it was built from another version of its source: run `python -m samzapy.native.build`"
     return _hot_path, ""
 
 

@@ -1,4 +1,4 @@
-"""Compile hot_path.c for this Python, beside its source: `python -m samzapy.compiled.build`. Also called when samzapy is installed (hatch_build.py).
+"""Compile hot_path.c for this Python, beside its source: `python -m samzapy.native.build`. Also called when samzapy is installed (hatch_build.py).
 
 Only the C compiler that Python itself names is used, and Python's own header files. Without them samzapy runs on its Python functions.
 """
@@ -18,7 +18,7 @@ COMPILE_S = 300
 
 
 def build(source: Path, fingerprint: str) -> tuple[Path | None, str]:
-    """The compiled module, beside `source`; or None and why there is none."""
+    """The native module, beside `source`; or None and why there is none."""
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
     if shutil.which(compiler[0]) is None:
         return None, f"there is no C compiler ({compiler[0]})"
@@ -44,9 +44,9 @@ def build(source: Path, fingerprint: str) -> tuple[Path | None, str]:
 
 
 if __name__ == "__main__":
-    from samzapy.compiled.source import SOURCE, fingerprint
+    from samzapy.native.source import SOURCE, fingerprint
 
     found, why = build(SOURCE, fingerprint())
     if found is None:
-        sys.exit(f"samzapy's compiled part was not built: {why}. samzapy runs without it, more slowly.")
+        sys.exit(f"samzapy's native part was not built: {why}. samzapy runs without it, more slowly.")
     print(f"compiled {found.name}")  # noqa: T201

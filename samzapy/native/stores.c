@@ -1,0 +1,193 @@
+/* OverlayStore.get and .put (store/overlay.py). */
+#include "method.h"
+
+static PyObject *s_below;
+
+typedef struct {
+    METHOD_HEAD
+    PyObject *serde_error;
+    Py_ssize_t live, frozen, committed, cache, quick_key, decode_value, newer, older, young;
+} StoreGet;
+
+/* The value of a key in the maps in memory, a borrowed reference; NULL: in none of them, or an exception. */
+static PyObject *in_memory(const StoreGet *m, PyObject *self, PyObject *data) {
+    PyObject *committed = SLOT(self, m->committed), *cache = SLOT(self, m->cache);
+    PyObject *maps[5] = {SLOT(self, m->live), SLOT(self, m->frozen), committed == NULL ? NULL : SLOT(committed, m->newer),
+                         committed == NULL ? NULL : SLOT(committed, m->older), cache == NULL ? NULL : SLOT(cache, m->young)};
+    int i;
+    for (i = 0; i < 5; i++) {
+        PyObject *value;
+        if (maps[i] == NULL || !PyDict_CheckExact(maps[i])) return NULL; /* `_below` looks there, or says what is wrong */
+        if (PyDict_GET_SIZE(maps[i]) == 0) continue;
+        value = PyDict_GetItemWithError(maps[i], data);
+        if (value != NULL || PyErr_Occurred()) return value;
+    }
+    return NULL;
+}
+
+static PyObject *store_get(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    StoreGet *m = (StoreGet *)callable;
+    Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+    PyObject *self, *data, *value, *decoded;
+    if (kwnames != NULL || count < 2 || count > 3 || !PyObject_TypeCheck(args[0], (PyTypeObject *)m->cls) || args[1] == Py_None) {
+        return slowly(m, args, nargsf, kwnames);
+    }
+    self = args[0];
+    if (SLOT(self, m->live) == NULL || SLOT(self, m->quick_key) == NULL || SLOT(self, m->decode_value) == NULL) return slowly(m, args, nargsf, kwnames);
+    data = PyObject_CallOneArg(SLOT(self, m->quick_key), args[1]);
+    if (data == NULL) {
+        if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError)) return NULL;
+        PyErr_Clear();
+        return slowly(m, args, nargsf, kwnames);
+    }
+    if (!PyBytes_CheckExact(data)) {
+        Py_DECREF(data);
+        return slowly(m, args, nargsf, kwnames);
+    }
+    value = in_memory(m, self, data);
+    if (value == NULL && PyErr_Occurred()) {
+        Py_DECREF(data);
+        return NULL;
+    }
+    value = value == NULL ? PyObject_CallMethodOneArg(self, s_below, data) : Py_NewRef(value);
+    Py_DECREF(data);
+    if (value == NULL) return NULL;
+    if (value == Py_None) {
+        Py_DECREF(value);
+        return Py_NewRef(count == 3 ? args[2] : Py_None);
+    }
+    decoded = PyObject_CallOneArg(SLOT(self, m->decode_value), value);
+    Py_DECREF(value);
+    if (decoded == NULL && PyErr_ExceptionMatches(m->serde_error)) {
+        PyErr_Clear();
+        return slowly(m, args, nargsf, kwnames);
+    }
+    return decoded;
+}
+
+static PyObject *store_get_new(PyTypeObject *type, PyObject *args, PyObject *kwds) {
+    PyObject *cls, *committed, *cache, *slow, *serde_error;
+    StoreGet *self;
+    if (!PyArg_ParseTuple(args, "O!O!O!OO", &PyType_Type, &cls, &PyType_Type, &committed, &PyType_Type, &cache, &slow, &serde_error)) return NULL;
+    self = new_method(type, store_get, cls, slow);
+    if (self == NULL) return NULL;
+    self->serde_error = Py_NewRef(serde_error); /* a class of a module, which lives as long as the process */
+    if ((self->live = offset_of(cls, "_live")) < 0 || (self->frozen = offset_of(cls, "_frozen")) < 0 ||
+        (self->committed = offset_of(cls, "_committed")) < 0 || (self->quick_key = offset_of(cls, "_quick_key")) < 0 ||
+        (self->decode_value = offset_of(cls, "_decode_value")) < 0 || (self->cache = offset_of(cls, "_cache")) < 0 ||
+        (self->newer = offset_of(committed, "newer")) < 0 || (self->older = offset_of(committed, "older")) < 0 ||
+        (self->young = offset_of(cache, "_young")) < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static PyTypeObject StoreGet_Type = METHOD_TYPE("StoreGet", StoreGet, store_get_new);
+
+typedef struct {
+    METHOD_HEAD
+    PyObject *absent;
+    Py_ssize_t live, writes, bytes, limit, thread, quick_key, encode_value, barrier, order, is_sorted;
+} StorePut;
+
+static PyObject *store_put(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    StorePut *m = (StorePut *)callable;
+    PyObject *self, *data = NULL, *value = NULL, *live, *writes, *old, *entry, *bytes, *order;
+    Py_ssize_t size, limit, grown;
+    int is_new, failed;
+    if (kwnames != NULL || PyVectorcall_NARGS(nargsf) != 3 || !PyObject_TypeCheck(args[0], (PyTypeObject *)m->cls) || args[1] == Py_None ||
+        args[2] == Py_None || !is_this_thread(SLOT(args[0], m->thread))) {
+        return slowly(m, args, nargsf, kwnames);
+    }
+    self = args[0];
+    if (SLOT(self, m->quick_key) == NULL || SLOT(self, m->encode_value) == NULL) return slowly(m, args, nargsf, kwnames);
+    data = PyObject_CallOneArg(SLOT(self, m->quick_key), args[1]);
+    if (data == NULL) {
+        if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError)) return NULL;
+        PyErr_Clear();
+        return slowly(m, args, nargsf, kwnames);
+    }
+    value = PyObject_CallOneArg(SLOT(self, m->encode_value), args[2]);
+    if (value == NULL) {
+        Py_DECREF(data);
+        return NULL;
+    }
+    /* Serdes of the user's ran: the maps are read after them. */
+    live = SLOT(self, m->live);
+    writes = SLOT(self, m->writes);
+    bytes = SLOT(self, m->bytes);
+    order = SLOT(self, m->order);
+    if (!PyBytes_CheckExact(data) || !PyBytes_CheckExact(value) || live == NULL || !PyDict_CheckExact(live) || writes == NULL ||
+        !PyList_CheckExact(writes) || bytes == NULL || order == NULL || SLOT(order, m->is_sorted) != Py_False) {
+        goto slow;
+    }
+    limit = SLOT(self, m->limit) == NULL ? -1 : PyLong_AsSsize_t(SLOT(self, m->limit));
+    size = PyBytes_GET_SIZE(data) + PyBytes_GET_SIZE(value);
+    if (limit == -1 && PyErr_Occurred()) PyErr_Clear();
+    if (size > limit) goto slow;
+    grown = PyLong_AsSsize_t(bytes);
+    if (grown == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        goto slow;
+    }
+    old = PyDict_GetItemWithError(live, data);
+    if (old == NULL && PyErr_Occurred()) goto failed;
+    is_new = old == NULL;
+    if (is_new) {
+        int is_barrier = PyObject_RichCompareBool(data, SLOT(self, m->barrier), Py_EQ);
+        if (is_barrier) goto slow;
+        old = m->absent;
+        grown += size;
+    } else {
+        grown += size - PyBytes_GET_SIZE(data) - (old == Py_None ? 0 : PyBytes_GET_SIZE(old));
+    }
+    /* The old value is recorded before anything changes, so that `undo` can restore it whatever fails after this. */
+    bytes = PyLong_FromSsize_t(grown);
+    if (bytes == NULL) goto failed;
+    entry = PyTuple_Pack(2, data, old);
+    if (entry == NULL) {
+        Py_DECREF(bytes);
+        goto failed;
+    }
+    failed = PyList_Append(writes, entry);
+    Py_DECREF(entry);
+    if (failed) {
+        Py_DECREF(bytes);
+        goto failed;
+    }
+    set_slot(self, m->bytes, bytes);
+    failed = PyDict_SetItem(live, data, value);
+    Py_DECREF(data);
+    Py_DECREF(value);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+slow:
+    Py_DECREF(data);
+    Py_DECREF(value);
+    return slowly(m, args, nargsf, kwnames);
+failed:
+    Py_DECREF(data);
+    Py_DECREF(value);
+    return NULL;
+}
+
+static PyObject *store_put_new(PyTypeObject *type, PyObject *args, PyObject *kwds) {
+    PyObject *cls, *order, *slow, *absent;
+    StorePut *self;
+    if (!PyArg_ParseTuple(args, "O!O!OO", &PyType_Type, &cls, &PyType_Type, &order, &slow, &absent)) return NULL;
+    self = new_method(type, store_put, cls, slow);
+    if (self == NULL) return NULL;
+    self->absent = Py_NewRef(absent); /* a constant of a module */
+    if ((self->live = offset_of(cls, "_live")) < 0 || (self->writes = offset_of(cls, "writes")) < 0 ||
+        (self->bytes = offset_of(cls, "_bytes")) < 0 || (self->limit = offset_of(cls, "_limit")) < 0 ||
+        (self->thread = offset_of(cls, "_thread")) < 0 || (self->quick_key = offset_of(cls, "_quick_key")) < 0 ||
+        (self->encode_value = offset_of(cls, "_encode_value")) < 0 || (self->barrier = offset_of(cls, "_barrier")) < 0 ||
+        (self->order = offset_of(cls, "_order")) < 0 || (self->is_sorted = offset_of(order, "is_sorted")) < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static PyTypeObject StorePut_Type = METHOD_TYPE("StorePut", StorePut, store_put_new);

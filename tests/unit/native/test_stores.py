@@ -1,0 +1,185 @@
+"""get and put of stores: two stores with one history, one through the native functions, one through those in Python."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from samzapy import native
+from samzapy.model.barrier import BARRIER_KEY
+from samzapy.model.stamp import StoreIdentity, StoreStamp
+from samzapy.serde.registry import serde_named
+from samzapy.store.memory import MemoryEngine
+from samzapy.store.overlay import OverlayStore
+from tests.unit.native.pairs import in_python, needs_native, outcome
+
+pytestmark = needs_native
+
+STAMP = StoreStamp(StoreIdentity("job", "1", "Partition 3", "counts", "k", "v"), "topic-id", 0, 0, 0)
+LIMIT = 400
+KEYS: dict[str, list[Any]] = {
+    "string": ["a", "b", "ä", "", "a" * 50, None, 7, b"a", "\ud800"],
+    "integer": [0, 1, -1, 2**63 - 1, -(2**63), 2**63, True, 1.0, None, "a"],
+    "bytes": [b"", b"a", b"b", BARRIER_KEY, None, "a", bytearray(b"a")],
+    "json": [{"a": 1}, [1, 2], "a", 1.5, None, float("nan"), {1: 2}],
+}
+VALUES: dict[str, list[Any]] = {
+    "json": [1, "x", {"c": 1, "s": 0.5}, {"n": None}, [], float("inf"), {"a": {1}}, 2**70, "x" * 400, "null", None],
+    "integer": [0, -5, 2**62, 2**64, "1", True, None],
+    "bytes": [b"", b"v", b"v" * 390, b"v" * 500, "v", None],
+    "record:tests.unit.native.test_stores:Totals": [],
+}
+
+
+class Totals(msgspec.Struct):
+    c: int
+    s: float = 0.0
+
+
+VALUES["record:tests.unit.native.test_stores:Totals"] = [Totals(1), Totals(2, 0.25), Totals("x"), Totals(1, float("nan")), {"c": 1}, None]  # type: ignore[arg-type]
+
+
+class Pair:
+    """Two stores. `do` does the same to both, and compares what came of it and what they hold."""
+
+    def __init__(self, key: str, value: str, cache_bytes: int, committed_bytes: int) -> None:
+        self.stores = [
+            OverlayStore("counts", MemoryEngine(), serde_named(key, []), serde_named(value, []), cache_bytes, LIMIT, "Partition 3", committed_bytes)
+            for _ in range(2)
+        ]
+        for store in self.stores:
+            store.load([], STAMP)
+
+    def do(self, *calls: Callable[[OverlayStore], Any]) -> None:
+        """One call for both, or one each."""
+        said = [outcome(lambda call=call, store=store: call(store)) for call, store in zip((calls * 2)[:2], self.stores, strict=True)]  # type: ignore[misc]
+        assert said[0] == said[1]
+        assert self.held(0) == self.held(1)
+
+    def held(self, number: int) -> tuple[Any, ...]:
+        store = self.stores[number]
+        writes = [(key, "absent" if type(old) is object else old) for key, old in store.writes]
+        return store._live, store._frozen, store._bytes, writes, store._committed.newer, store._committed.older, store._cache._young, store.stamp
+
+    def get(self, *args: Any) -> None:
+        self.do(lambda store: store.get(*args), lambda store: in_python(OverlayStore.get)(store, *args))
+
+    def put(self, *args: Any) -> None:
+        self.do(lambda store: store.put(*args), lambda store: in_python(OverlayStore.put)(store, *args))
+
+
+def commit(store: OverlayStore, position: int) -> list[Any]:
+    store.keep()
+    changes = list(store.freeze())
+    store.apply(replace(STAMP, position=position))
+    return changes
+
+
+def scan(store: OverlayStore) -> list[Any]:
+    """Some of it, and left open until the hook ends."""
+    found = store.all()
+    return [next(found, None), next(found, None)]
+
+
+@pytest.mark.parametrize(("key", "value"), [(k, v) for k in KEYS for v in VALUES])
+@pytest.mark.parametrize(("cache_bytes", "committed_bytes"), [(1 << 20, 1 << 20), (1000, 0), (1 << 20, 0)])
+def test_a_random_history_leads_to_the_same(key: str, value: str, cache_bytes: int, committed_bytes: int) -> None:
+    for seed in range(6):
+        draw = random.Random(f"{seed} {key} {value}")
+        pair, is_frozen = Pair(key, value, cache_bytes, committed_bytes), False
+        for position in range(1, 150):
+            what = draw.random()
+            if what < 0.35:
+                pair.get(draw.choice(KEYS[key]), *draw.choice([(), ("nothing",)]))
+            elif what < 0.75:
+                pair.put(draw.choice(KEYS[key]), draw.choice(VALUES[value]))
+            elif what < 0.82:
+                pair.do(lambda store: store.keep())
+            elif what < 0.88:
+                pair.do(lambda store: store.undo())
+            elif what < 0.91:
+                pair.do(scan)
+            elif what < 0.94 and not is_frozen:
+                pair.do(lambda store: commit(store, position))  # noqa: B023  called at once
+            elif what < 0.96:  # a commit that is under way while the task goes on
+                if is_frozen:
+                    pair.do(lambda store: store.apply(replace(STAMP, position=position)))  # noqa: B023
+                else:
+                    pair.do(lambda store: store.keep())
+                    pair.do(lambda store: list(store.freeze()))
+                is_frozen = not is_frozen
+            elif what < 0.98:
+                pair.do(lambda store: store.write_out(3))
+            else:
+                pair.do(lambda store: store.discard())
+                is_frozen = False
+        for one in KEYS[key]:
+            pair.get(one)
+
+
+def test_what_the_store_refuses_is_refused_in_the_same_words() -> None:
+    pair = Pair("string", "json", 1 << 20, 1 << 20)
+    pair.put("a", 1)
+    for call in (pair.get, pair.put):
+        call()
+        call("a", 1, 2, 3)
+    pair.do(lambda store: store.get("b", default=3), lambda store: in_python(OverlayStore.get)(store, "b", default=3))
+    pair.do(lambda store: store.put(key="b", value=3), lambda store: in_python(OverlayStore.put)(store, key="b", value=3))
+    pair.do(lambda store: commit(store, 2))
+    pair.do(lambda store: store.refuse_writes())
+    pair.put("a", 2)
+    pair.get("a")
+    pair.do(lambda store: store.close())
+    pair.put("a", 2)
+    pair.get("a")
+
+
+def test_another_thread_is_refused_or_reads_what_is_in_memory() -> None:
+    pair = Pair("string", "json", 1 << 20, 1 << 20)
+    pair.put("a", 1)
+
+    def beside() -> None:
+        pair.put("a", 2)
+        pair.get("a")
+        pair.get("b")
+
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            beside()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert failed == []
+    assert pair.stores[0].writes == [(b"a", pair.stores[0].writes[0][1])]  # only the first
+
+
+def test_a_value_that_cannot_be_read_is_named_with_its_key() -> None:
+    pair = Pair("string", "integer", 1 << 20, 1 << 20)
+    for store in pair.stores:
+        store._live[b"a"] = b"seven bytes"
+    pair.get("a")
+
+
+def test_it_is_a_method_with_the_name_and_the_signature_of_the_function() -> None:
+    import inspect
+
+    assert type(OverlayStore.get) is native.hot_path.StoreGet
+    assert (OverlayStore.put.__name__, OverlayStore.put.__doc__) == ("put", in_python(OverlayStore.put).__doc__)
+    store = Pair("string", "json", 0, 0).stores[0]
+    assert str(inspect.signature(store.get)) == "(key: 'Any', default: 'Any' = None) -> 'Any'"
+    put = store.put
+    put("a", 1)
+    assert store.get("a") == 1
+    with pytest.raises(AttributeError):
+        OverlayStore.get("no store", "a")  # type: ignore[arg-type]
