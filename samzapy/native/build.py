@@ -17,8 +17,8 @@ from pathlib import Path
 COMPILE_S = 300
 
 
-def build(source: Path, fingerprint: str) -> tuple[Path | None, str]:
-    """The native module, beside `source`; or None and why there is none."""
+def build(source: Path, fingerprint: str, more: Sequence[str] = ()) -> tuple[Path | None, str]:
+    """The native module, beside `source`; or None and why there is none. `more`: options of the compiler."""
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
     if shutil.which(compiler[0]) is None:
         return None, f"there is no C compiler ({compiler[0]})"
@@ -28,7 +28,7 @@ def build(source: Path, fingerprint: str) -> tuple[Path | None, str]:
     target = source.with_name("_hot_path" + (sysconfig.get_config_var("EXT_SUFFIX") or ".so"))
     with tempfile.TemporaryDirectory(dir=source.parent) as folder:  # on the same disk: another process sees the old file or the new one
         made = Path(folder) / target.name
-        options = ["-O3", "-fPIC", "-shared", "-fwrapv", "-fno-strict-aliasing", "-fvisibility=hidden", f'-DSOURCE="{fingerprint}"', f"-I{headers}"]
+        options = ["-O3", "-fPIC", "-shared", "-fwrapv", "-fno-strict-aliasing", "-fvisibility=hidden", f'-DSOURCE="{fingerprint}"', f"-I{headers}", *more]
         if sys.platform == "darwin":
             options += ["-undefined", "dynamic_lookup"]
         try:

@@ -32,6 +32,17 @@ static void set_slot(PyObject *object, Py_ssize_t offset, PyObject *value) {
     Py_XDECREF(before);
 }
 
+/* Adds to the whole number in a slot; −1: an exception. */
+static int add_to(PyObject *object, Py_ssize_t offset, Py_ssize_t more) {
+    PyObject *sum;
+    Py_ssize_t before = SLOT(object, offset) == NULL ? 0 : PyLong_AsSsize_t(SLOT(object, offset));
+    if (before == -1 && PyErr_Occurred()) return -1;
+    sum = PyLong_FromSsize_t(before + more);
+    if (sum == NULL) return -1;
+    set_slot(object, offset, sum);
+    return 0;
+}
+
 /* Whether a slot holds the number of this thread. */
 static int is_this_thread(PyObject *number) {
     unsigned long own;

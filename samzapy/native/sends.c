@@ -11,9 +11,9 @@ typedef struct {
 
 static PyObject *send(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     Send *m = (Send *)callable;
-    Py_ssize_t count = PyVectorcall_NARGS(nargsf), size, limit, sum;
-    PyObject *self, *key, *output, *outputs, *pending, *data = NULL, *value = NULL, *record, *total;
-    int failed;
+    Py_ssize_t count = PyVectorcall_NARGS(nargsf), size, limit;
+    PyObject *self, *key, *output, *outputs, *pending, *data = NULL, *value = NULL, *record;
+    int has_failed;
     if (count < 3 || count > 4 || !PyObject_TypeCheck(args[0], (PyTypeObject *)m->cls) || args[2] == m->envelope || !PyUnicode_CheckExact(args[1])) {
         return slowly(m, args, nargsf, kwnames);
     }
@@ -61,23 +61,13 @@ static PyObject *send(PyObject *callable, PyObject *const *args, size_t nargsf, 
         size += PyBytes_GET_SIZE(value);
     }
     pending = SLOT(self, m->pending);
-    total = SLOT(self, m->size);
-    if (size > limit || pending == NULL || !PyList_CheckExact(pending) || total == NULL) goto slow;
-    sum = PyLong_AsSsize_t(total);
-    if (sum == -1 && PyErr_Occurred()) {
-        PyErr_Clear();
-        goto slow;
-    }
-    total = PyLong_FromSsize_t(sum + size);
-    if (total == NULL) goto failed;
+    if (size > limit || pending == NULL || !PyList_CheckExact(pending)) goto slow;
+    Py_INCREF(pending); /* making a tuple may collect garbage, and so run any code */
     record = PyTuple_Pack(6, PyTuple_GET_ITEM(output, 1), value, data, minus_one, zero, Py_None);
-    failed = record == NULL || PyList_Append(pending, record);
+    has_failed = record == NULL || PyList_Append(pending, record) || add_to(self, m->size, size);
     Py_XDECREF(record);
-    if (failed) {
-        Py_DECREF(total);
-        goto failed;
-    }
-    set_slot(self, m->size, total);
+    Py_DECREF(pending);
+    if (has_failed) goto failed;
     Py_DECREF(data);
     Py_DECREF(value);
     Py_RETURN_NONE;
@@ -129,12 +119,15 @@ static PyObject *produce_all(PyObject *module, PyObject *const *args, Py_ssize_t
             PyErr_SetString(PyExc_TypeError, "a record is (topic, value, key, partition, time, headers)");
             return NULL;
         }
+        Py_INCREF(record);
         time = PyTuple_GET_ITEM(record, 4);
         headers = PyTuple_GET_ITEM(record, 5);
         has_time = time == zero ? 0 : PyObject_IsTrue(time);
         has_headers = headers == Py_None ? 0 : PyObject_IsTrue(headers);
-        if (has_time < 0 || has_headers < 0) return NULL;
-        Py_INCREF(record);
+        if (has_time < 0 || has_headers < 0) {
+            Py_DECREF(record);
+            return NULL;
+        }
         if (!has_time && !has_headers) {
             arguments = PyTuple_GetSlice(record, 0, 4);
         } else {

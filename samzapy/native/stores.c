@@ -93,9 +93,9 @@ typedef struct {
 
 static PyObject *store_put(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     StorePut *m = (StorePut *)callable;
-    PyObject *self, *data = NULL, *value = NULL, *live, *writes, *old, *entry, *bytes, *order;
-    Py_ssize_t size, limit, grown;
-    int is_new, failed;
+    PyObject *self, *data = NULL, *value = NULL, *live, *writes, *old, *entry, *order;
+    Py_ssize_t size, limit, grown = 0;
+    int has_failed;
     if (kwnames != NULL || PyVectorcall_NARGS(nargsf) != 3 || !PyObject_TypeCheck(args[0], (PyTypeObject *)m->cls) || args[1] == Py_None ||
         args[2] == Py_None || !is_this_thread(SLOT(args[0], m->thread))) {
         return slowly(m, args, nargsf, kwnames);
@@ -116,51 +116,38 @@ static PyObject *store_put(PyObject *callable, PyObject *const *args, size_t nar
     /* Serdes of the user's ran: the maps are read after them. */
     live = SLOT(self, m->live);
     writes = SLOT(self, m->writes);
-    bytes = SLOT(self, m->bytes);
     order = SLOT(self, m->order);
     if (!PyBytes_CheckExact(data) || !PyBytes_CheckExact(value) || live == NULL || !PyDict_CheckExact(live) || writes == NULL ||
-        !PyList_CheckExact(writes) || bytes == NULL || order == NULL || SLOT(order, m->is_sorted) != Py_False) {
+        !PyList_CheckExact(writes) || order == NULL || SLOT(order, m->is_sorted) != Py_False) {
         goto slow;
     }
     limit = SLOT(self, m->limit) == NULL ? -1 : PyLong_AsSsize_t(SLOT(self, m->limit));
     size = PyBytes_GET_SIZE(data) + PyBytes_GET_SIZE(value);
     if (limit == -1 && PyErr_Occurred()) PyErr_Clear();
     if (size > limit) goto slow;
-    grown = PyLong_AsSsize_t(bytes);
-    if (grown == -1 && PyErr_Occurred()) {
-        PyErr_Clear();
-        goto slow;
-    }
     old = PyDict_GetItemWithError(live, data);
-    if (old == NULL && PyErr_Occurred()) goto failed;
-    is_new = old == NULL;
-    if (is_new) {
-        int is_barrier = PyObject_RichCompareBool(data, SLOT(self, m->barrier), Py_EQ);
+    if (old == NULL) {
+        int is_barrier = PyErr_Occurred() ? -1 : PyObject_RichCompareBool(data, SLOT(self, m->barrier), Py_EQ);
+        if (is_barrier < 0) goto failed;
         if (is_barrier) goto slow;
         old = m->absent;
-        grown += size;
     } else {
-        grown += size - PyBytes_GET_SIZE(data) - (old == Py_None ? 0 : PyBytes_GET_SIZE(old));
+        grown = old == Py_None ? PyBytes_GET_SIZE(data) : PyBytes_GET_SIZE(data) + PyBytes_GET_SIZE(old);
     }
     /* The old value is recorded before anything changes, so that `undo` can restore it whatever fails after this. */
-    bytes = PyLong_FromSsize_t(grown);
-    if (bytes == NULL) goto failed;
+    Py_INCREF(live); /* making a tuple may collect garbage, and so run any code */
+    Py_INCREF(writes);
+    Py_INCREF(old);
     entry = PyTuple_Pack(2, data, old);
-    if (entry == NULL) {
-        Py_DECREF(bytes);
-        goto failed;
-    }
-    failed = PyList_Append(writes, entry);
-    Py_DECREF(entry);
-    if (failed) {
-        Py_DECREF(bytes);
-        goto failed;
-    }
-    set_slot(self, m->bytes, bytes);
-    failed = PyDict_SetItem(live, data, value);
+    Py_DECREF(old);
+    has_failed = entry == NULL || PyList_Append(writes, entry);
+    Py_XDECREF(entry);
+    Py_DECREF(writes);
+    if (!has_failed) has_failed = add_to(self, m->bytes, size - grown) || PyDict_SetItem(live, data, value);
+    Py_DECREF(live);
+    if (has_failed) goto failed;
     Py_DECREF(data);
     Py_DECREF(value);
-    if (failed) return NULL;
     Py_RETURN_NONE;
 slow:
     Py_DECREF(data);

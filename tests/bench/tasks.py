@@ -102,6 +102,20 @@ class CountAndSumBatches(CountAndSum):
             send(out, {"user": record["user"], "c": state["c"], "s": state["s"]}, key)
 
 
+class CountAndSumTypedBatches(CountAndSum):
+    """With classes, by the batch."""
+
+    def process_batch(self, envelopes: Any, collector: Any, coordinator: Any) -> None:
+        get, put, send, out = self.sums.get, self.sums.put, collector.send, self.out
+        for envelope in envelopes:
+            record, key = envelope.message, envelope.key
+            state = get(key) or Totals()
+            state.c += 1
+            state.s += record.amount
+            put(key, state)
+            send(out, Update(record.user, state.c, state.s), key)
+
+
 class CountTimed(CountAndSum):
     """The same count, with the time that the record carries, so that whoever reads the update knows how old it is."""
 

@@ -23,7 +23,7 @@ DISTURBED = 0.2  # a w1 loop below this part of a consume loop: something else h
 TRIES = 3
 W2_STORES = {"json state": {"key": "bytes", "value": "json"}}  # by the name of the variant
 TYPED = "record:tests.bench.tasks:{}"
-SERDES = {"CountAndSumTyped": (TYPED.format("View"), TYPED.format("Update"))}  # of what a task reads and sends, where that is not JSON
+SERDES = {name: (TYPED.format("View"), TYPED.format("Update")) for name in ("CountAndSumTyped", "CountAndSumTypedBatches")}  # where it is not JSON
 SPARK = ("--master", "local[1]")
 Model = Callable[[str, str], topics.Contents]
 Settings = dict[str, Any]
@@ -49,7 +49,14 @@ def w2(place: Place) -> Sides:
         sides.append(Side(f"{name}, process_batch", batches))
     typed = {"stores": {"sums": {"key": "bytes", "value": TYPED.format("Totals")}}}
     sides.append(Side("typed", partial(_job, place, "CountAndSumTyped", topics.counted, typed)))
+    sides.append(Side("typed, process_batch", partial(_job, place, "CountAndSumTypedBatches", topics.counted, typed)))
     return Sides(sides, [(side.name, "loop") for side in sides[1:]], place.records)
+
+
+def in_two_containers(place: Place) -> Side:
+    """W2 with JSON state in two containers."""
+    two = {"stores": {"sums": W2_STORES["json state"]}, "containers": {"count": 2}}
+    return Side("json state, two containers", partial(_job, place, "CountAndSum", topics.counted, two))
 
 
 def w2_spark(place: Place) -> Sides:

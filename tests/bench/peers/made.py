@@ -52,13 +52,13 @@ def bytewax(peers: Path) -> Command:
     )  # fmt: skip
 
 
-def kafka_streams(threads: int, peers: Path) -> Command:
+def kafka_streams(bench: str, threads: int, peers: Path) -> Command:
     """In a JVM that compiles the program itself."""
     java = _compiling_java()
     libs = _jars(java, peers / f"kafka-streams-{KAFKA_VERSION}", KAFKA_STREAMS)
-    source = str(HERE / "KafkaStreamsW2.java")
+    source = str(HERE / "KafkaStreamsPeer.java")
     return lambda servers, given, output, folder: (
-        [java, "-cp", f"{libs}{os.sep}*", source, servers, given, output, f"{folder}/state", str(threads)], {}
+        [java, "-cp", f"{libs}{os.sep}*", source, bench, servers, given, output, f"{folder}/state", str(threads)], {}
     )  # fmt: skip
 
 
@@ -79,9 +79,13 @@ def flink(bench: str, parallelism: int, peers: Path) -> Command:
 
 
 PEERS: dict[str, dict[str, Callable[[Path], Command]]] = {  # by benchmark
-    "w2": {"quix": partial(quix, "quix_w2.py"), "bytewax": bytewax, "kafka_streams": partial(kafka_streams, 1), "flink": partial(flink, "w2", 2)},
+    "w2": {
+        "quix": partial(quix, "quix_w2.py"), "bytewax": bytewax, "kafka_streams": partial(kafka_streams, "w2", 1),
+        "kafka_streams_2": partial(kafka_streams, "w2", 2), "flink": partial(flink, "w2", 2),
+    },
     "w3": {"quix": partial(quix, "quix_w3.py"), "flink": partial(flink, "w3", 2), "flink_1_slot": partial(flink, "w3", 1)},
-}
+    "latency": {"kafka_streams": partial(kafka_streams, "latency", 1)},
+}  # fmt: skip
 
 
 def _python(folder: Path, packages: tuple[str, ...]) -> str:

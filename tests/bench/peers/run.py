@@ -1,4 +1,4 @@
-"""`python -m tests.bench.peers.run`: W2 and W3 by samzapy, a hand-written loop and others, over the same topic, one after the other (`make bench-peers`).
+"""`python -m tests.bench.peers.run`: W2, W3 and latency by samzapy, a hand-written loop and others, over the same topic, one after the other (`make bench-peers`).
 
 A peer that cannot be made or run here is left out, and the reason is said. Every update of W2 that a peer writes is compared with the model; floats
 as numbers, since each writes JSON in its own way. No window of W3 may have a record too many; how many records a peer lost is a figure.
@@ -17,13 +17,16 @@ from pathlib import Path
 
 import orjson
 
-from tests.bench import throughput, topics, windows
+from tests.bench import live, throughput, topics, windows
 from tests.bench.__main__ import FOLDER, RECORDS, SMALL_RECORDS
 from tests.bench.peers.made import PEERS, Command, Missing
-from tests.bench.place import Place, broker
+from tests.bench.place import PARTITIONS, Place, broker
 from tests.bench.ratios import middle_rate, table
 from tests.bench.runs import LIMIT_S, cpu_of
 from tests.bench.yardstick import Figures, Side, Sides, measure
+from tests.broker import create_topic
+
+LATENCY_SECONDS, LATENCY_WARM_UP_S = 40.0, 15.0  # a JVM compiles its code meanwhile
 
 ALL = sorted({name for peers in PEERS.values() for name in peers})
 
@@ -51,10 +54,10 @@ def main() -> int:
             place = Place(servers, given.dir, runs, SMALL_RECORDS if given.small else given.records, given.small, _say)
             place.tidy()
             for bench in benches:
-                own = throughput.w2(place).sides[:2] if bench == "w2" else [*windows.w3(place).sides[:2], windows.in_two_containers(place)]
+                loops, own = _own(place, bench)
                 peers = [side for name in names if name in PEERS[bench] and (side := _side(place, bench, name)) is not None]
-                sides = [*own, *peers]
-                pairs = [(mine.name, side.name) for mine in own[1:] for side in (own[0], *peers)]
+                sides = [*loops, *own, *peers]
+                pairs = [(mine.name, side.name) for mine in own for side in (*loops, *peers)]
                 found = measure(Sides(sides, pairs, place.records), given.rounds, _say)
                 print("\n".join(table(f"{bench} beside others", found, pairs)), flush=True)
     except AssertionError as error:
@@ -63,6 +66,17 @@ def main() -> int:
     finally:
         shutil.rmtree(runs)
     return 0
+
+
+def _own(place: Place, bench: str) -> tuple[list[Side], list[Side]]:
+    """The hand-written loop, if there is one, and samzapy's sides."""
+    if bench == "w2":
+        w2 = throughput.w2(place).sides
+        return w2[:1], [w2[1], throughput.in_two_containers(place)]
+    if bench == "w3":
+        w3 = windows.w3(place).sides
+        return w3[:1], [w3[1], windows.in_two_containers(place)]
+    return [], [live.exactly_once(place, LATENCY_SECONDS, LATENCY_WARM_UP_S)]
 
 
 def _side(place: Place, bench: str, name: str) -> Side | None:
@@ -74,7 +88,7 @@ def _side(place: Place, bench: str, name: str) -> Side | None:
     except (Missing, OSError, RuntimeError, subprocess.SubprocessError) as error:
         _say(f"{name} is left out of {bench}: {error}")
         return None
-    return Side(name, partial(_updates if bench == "w2" else _windows, place, command))
+    return Side(name, partial({"w2": _updates, "w3": _windows, "latency": _latency}[bench], place, command))
 
 
 def _run(place: Place, command: Command, given: str, name: str) -> None:
@@ -87,6 +101,21 @@ def _run(place: Place, command: Command, given: str, name: str) -> None:
         )
     if done.returncode:
         raise RuntimeError(f"{arguments[0]} ended with {done.returncode}: {log.read_text(errors='replace')[-2000:]}")
+
+
+def _latency(place: Place, command: Command) -> Figures:
+    """Of a peer that runs until it is ended. Its start is in the warm-up."""
+    with place.attempt() as name:
+        given, output = create_topic(place.servers, f"{name}-in", PARTITIONS), place.output(name)
+        arguments, environment = command(place.servers, given, output, str(place.runs / name))
+        with (place.runs / name / "log").open("wb") as out:
+            process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={**os.environ, **environment})
+        try:
+            with live.feeding(place, given, output, live.RATE, LATENCY_SECONDS) as updates:
+                return live.latencies(list(updates), int(live.RATE * LATENCY_SECONDS), LATENCY_WARM_UP_S)
+        finally:
+            process.terminate()
+            process.wait(LIMIT_S)
 
 
 def _windows(place: Place, command: Command) -> Figures:
