@@ -86,7 +86,7 @@ class Commits:
             self.commit(why)
 
     def _commit(self, why: str, is_last: bool) -> None:
-        tasks = self._inputs.tasks()
+        began, tasks = self._clock.monotonic(), self._inputs.tasks()
         for task in tasks:
             self._hooks.before_commit(task)
         self._hooks.release()
@@ -116,7 +116,7 @@ class Commits:
             self._count_sent()
         self._transaction.committed()
         self.last_at = self._clock.monotonic()
-        self._schedule.put_off(COMMIT)
+        self._schedule.done_since(COMMIT, began)
 
     def count_what_is_dropped(self) -> None:
         """The transaction is aborted or given up: nobody will see what was sent in it; with at_least_once, what was sent outside of it."""

@@ -75,9 +75,15 @@ class Schedule:
         return self.next_at
 
     def put_off(self, name: str) -> None:
-        """It was done outside of the table: its next time is an interval from now."""
+        """Its next time is an interval from now."""
         duty = self._rows[name]
         duty.next_at = self._clock.monotonic() + duty.interval_s
+
+    def done_since(self, name: str, began: float) -> None:
+        """It was done from then until now: its next time is an interval after it began; but it is not done again before as much time has passed as it
+        took, or an interval."""
+        duty, now = self._rows[name], self._clock.monotonic()
+        duty.next_at = max(began + duty.interval_s, now + min(now - began, duty.interval_s))
 
     def is_over(self, name: str) -> bool:
         """Whether its interval has passed."""
