@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import re
 import threading
@@ -27,6 +28,8 @@ class Registry:
         instead: what the next requests are answered with, by status 200, whatever they ask for.
         refusals: so many of the next requests are answered with 401.
         drips: answers come a byte at a time, and never to their end.
+        floods: answers come as quickly as they are taken, and never to their end.
+        packs: answers are packed with gzip, and have this many spaces before them.
         asked: the requests so far, as "GET /schemas/ids/1".
     """
 
@@ -35,7 +38,8 @@ class Registry:
         self.asked: list[str] = []
         self.instead: list[Any] = []
         self.unknown = self.refusals = 0
-        self.drips = False
+        self.drips = self.floods = False
+        self.packs = 0
         self._is_over = threading.Event()
         self._schemas: list[dict[str, Any]] = []
         self._subjects: dict[str, list[int]] = {}
@@ -58,8 +62,16 @@ class Registry:
                 data = json.dumps(answer).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
-                self.send_header("Content-Length", str(len(data) + 1_000_000 * registry.drips))
+                if registry.packs:
+                    data = gzip.compress(b" " * registry.packs + data)
+                    self.send_header("Content-Encoding", "gzip")
+                self.send_header("Content-Length", str(len(data) + 1_000_000 * registry.drips + (1 << 40) * registry.floods))
                 self.end_headers()
+                while registry.floods and not registry._is_over.is_set():
+                    try:
+                        self.wfile.write(b" " * 65536)
+                    except OSError:
+                        return
                 while registry.drips and not registry._is_over.wait(0.01):
                     try:
                         self.wfile.write(b" ")

@@ -187,7 +187,9 @@ class StageSettings(Section):
 class CommitSettings(Section):
     """When and how work is committed."""
 
-    interval_ms: Duration = Field(1000, alias="interval", description="Time from the beginning of one commit to that of the next; three times this must be less than `timeout`.")
+    interval_ms: Duration = Field(
+        1000, alias="interval", description="Time from the beginning of one commit to that of the next; three times this must be less than `timeout`."
+    )
     guarantee: Guarantee = Field(
         "exactly_once",
         description="exactly_once: outputs are in the transaction; at_least_once: outputs are sent immediately. State is exact with both.",

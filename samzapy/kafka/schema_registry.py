@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from samzapy.api.errors import ConfigurationError, NotAuthenticated, RegistryUnreachable, SamzapyError
@@ -23,6 +23,7 @@ ANSWER_S = 30.0
 LOGIN_WAITS_S = (1.0, 2.0, 4.0)
 RETRIES = {"max.retries": 2, "retries.wait.ms": 200, "retries.max.wait.ms": 1000, "cache.capacity": 1000}
 MAX_SCHEMA_BYTES = 1 << 20
+MAX_ANSWER_BYTES = 8 << 20  # JSON may write a character of a schema as six
 MAX_NAMED = 100  # schemas that one schema refers to, and those to others
 NOT_FOUND = 404
 NO_LOGIN = (401, 403)
@@ -52,7 +53,8 @@ class ConfluentRegistry:
         self._url = url
         self._schema: Any = Schema  # without the extra's packages its types are not known
         self._refusal = SchemaRegistryError
-        self._connect: Callable[[], Any] = lambda: SchemaRegistryClient({"timeout": TIMEOUT_S, **RETRIES, **{k: v for k, v in conf.items() if v != ""}, "url": url})
+        settings = {"timeout": TIMEOUT_S, **RETRIES, **{k: v for k, v in conf.items() if v != ""}, "url": url}
+        self._connect: Callable[[], Any] = lambda: bounded(SchemaRegistryClient(settings))
         self._answer_s, self._wait = answer_s, wait
         self._was_let_in = False
         try:
@@ -188,6 +190,39 @@ class ConfluentRegistry:
             f"the Schema Registry at {self._url} does not answer, or something else answers there: {what}.",
             "Check `schema_registry.url`, and that the registry runs.",
         )
+
+
+def bounded(client: Any) -> Any:
+    """The client, which reads no more of an answer than a registry's may have, and none that would have to be unpacked."""
+    session = client._rest_client.session
+    session.headers["Accept-Encoding"] = "identity"
+    session.event_hooks = {**session.event_hooks, "response": [_bound]}
+    return client
+
+
+def _bound(response: Any) -> None:
+    """Called when the head of an answer has come, before its body is read."""
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise ValueError(f"an answer in encoding {response.headers['Content-Encoding'][:50]}, which was not asked for")
+    whole = response.stream
+    body = type(whole).__iter__
+
+    class Bounded(type(whole)):  # type: ignore[misc]  # the HTTP client takes only its own kinds of streams
+        def __init__(self) -> None:
+            pass
+
+        def __iter__(self) -> Iterator[bytes]:
+            left = MAX_ANSWER_BYTES
+            for part in body(whole):
+                left -= len(part)
+                if left < 0:
+                    raise ValueError(f"an answer of more than {MAX_ANSWER_BYTES} bytes")
+                yield part
+
+        def close(self) -> None:
+            whole.close()
+
+    response.stream = Bounded()
 
 
 class _Refused(Exception):

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from samzapy.api.errors import ConfigurationError, NotAuthenticated, RegistryUnreachable, SerdeError
 from samzapy.config.document import settings_from_document
 from samzapy.config.schema import Settings
-from samzapy.kafka.schema_registry import LOGIN_WAITS_S, ConfluentRegistry
+from samzapy.kafka.schema_registry import LOGIN_WAITS_S, MAX_ANSWER_BYTES, ConfluentRegistry
+from samzapy.memory import resident_bytes
 from samzapy.serde.registered import MAX_FORMS, Schemas
 from samzapy.wiring.serdes import VALUE, Serdes
 from tests.registry import Registry
@@ -331,6 +332,21 @@ def test_an_answer_that_never_comes_to_an_end_is_given_up(registry: Registry) ->
         if thread.name == "asks the Schema Registry":
             thread.join(30)
             assert not thread.is_alive()
+
+
+def test_an_answer_that_would_fill_the_memory_is_not_read(registry: Registry) -> None:
+    number = registry.add("buys-value", BUY)
+    asked = ConfluentRegistry(registry.url, {}, answer_s=60.0)
+    before = resident_bytes() or 0
+    registry.floods = True
+    with pytest.raises(RegistryUnreachable, match=f"an answer of more than {MAX_ANSWER_BYTES} bytes"):
+        asked.by_id(number)
+    registry.floods, registry.packs = False, 32 << 20
+    with pytest.raises(RegistryUnreachable, match="an answer in encoding gzip, which was not asked for"):
+        asked.by_id(number)
+    assert (resident_bytes() or 0) - before < 150 << 20  # the registry of this test packs in this process
+    registry.packs = 0
+    assert asked.by_id(number) is not None
 
 
 def test_json_schema_values_are_checked_by_the_file(registry: Registry, tmp_path: Path) -> None:
