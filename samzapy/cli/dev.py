@@ -42,7 +42,7 @@ def start(
     directory: Directory = None,
     secure: Annotated[bool | None, typer.Option("--secure", help="With TLS, users with passwords, and ACLs.", show_default=False)] = None,
 ) -> None:
-    """Start it, or those of its brokers that are not running; return when it answers. Prints the bootstrap servers; for a secured cluster a job file's `kafka:`."""
+    """Start Kafka, or its brokers that do not run; return when it answers. Prints the bootstrap servers; with --secure a job file's `kafka:` instead."""
     cluster = LocalKafka.start(port=port, brokers=brokers, directory=directory, secure=secure, say=say)
     say(f"Kafka answers; stop it with: samzapy dev kafka stop --dir {quote(str(cluster.directory))}")
     if cluster.secure is None:
