@@ -58,7 +58,7 @@ class Line:
             except Superseded:
                 return
             except SamzapyError as error:  # the heartbeat says so to people, if it lasts
-                LOG.debug("the line to the driver: %s", error)
+                LOG.debug("the request to the driver failed: %s", error)
                 self._is_over.wait(RETRY_S)
                 continue
             if any(question.get("kind") == BEAT for question in questions):

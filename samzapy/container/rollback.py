@@ -120,6 +120,6 @@ class RollBack:
         if isinstance(decision, GiveUp):
             at = f" at record {contents.last}" if contents.records == 1 and contents.last is not None else ""
             kind = TaskError if decision.is_final else LogError
-            raise kind(f"{decision.why}{at}; the last one because: {error.message}", error.remedy) from error
+            raise kind(f"{decision.why}{at}; the last reason: {error.message}", error.remedy) from error
         if isinstance(decision, Culprit) and ends_job(self._spec.on_error):
             raise named(", ".join(readers), "what it sends or stores", error, str(decision.record), decision.attempts) from error

@@ -267,7 +267,7 @@ def _refuse_collisions(users: list[str], wanted: list[TopicSpec]) -> None:
 
 
 def create_topics(settings: Settings, log: Log, clock: Clock) -> list[str]:
-    """Create outputs that give `partitions`, and internal topics; returns the names created.
+    """Create outputs that have `partitions`, and internal topics; returns the names created.
 
     Raises:
         TopicMissing: an input is missing, so the number of tasks is not known. StateRefused: as `refuse_to_make_again`. Others as `prepare_topics`;

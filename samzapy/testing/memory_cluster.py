@@ -65,7 +65,7 @@ class MemoryCluster(MemoryTopics):
         session, markers = self._transactions.init(transactional_id, timeout_s)
         self._send_markers(markers)
         if session is None:
-            raise Refused(Answer.CONCURRENT_TRANSACTIONS, f"init of {transactional_id}")
+            raise Refused(Answer.CONCURRENT_TRANSACTIONS, f"init_transactions of {transactional_id}")
         return session
 
     def add_partition(self, session: Session, partition: TopicPartition) -> None:
