@@ -21,8 +21,8 @@ from samzapy.cli.dev_spark import spark
 from samzapy.cli.loading import load
 from samzapy.dev.kafka import DEFAULT_PORT, LocalKafka, default_directory
 from samzapy.dev.secure import ADMIN, JOB
-from samzapy.kafka import access
-from samzapy.ops.access import access_of, principal_of
+from samzapy.kafka import acls
+from samzapy.ops.acls import access_of, principal_of
 
 app = typer.Typer(help="A real Kafka and a real Spark on this machine, for development.", no_args_is_help=True)
 kafka = typer.Typer(help="A local KRaft Kafka on loopback, without Docker. Its jars are fetched once per user.", no_args_is_help=True)
@@ -94,7 +94,7 @@ def grant(
         )
     settings = load(job, more, sets).settings
     wanted, principal = access_of(settings), principal_of(settings)
-    (access.withdraw if withdraw else access.grant)(cluster.client_settings(ADMIN), principal, wanted)
+    (acls.withdraw if withdraw else acls.grant)(cluster.client_settings(ADMIN), principal, wanted)
     for one in wanted:
         say(f"{principal} {'may not' if withdraw else 'may'} {one}")
 

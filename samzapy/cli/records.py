@@ -27,11 +27,11 @@ from samzapy.clock import SystemClock
 from samzapy.config.registered import is_registered
 from samzapy.config.schema import Settings
 from samzapy.kafka.log import KafkaLog
-from samzapy.model.access import READ
+from samzapy.model.acls import READ
 from samzapy.model.marks import MARKS_KEY
 from samzapy.model.names import TOPIC_NAME
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.ops.access import also_needed
+from samzapy.ops.acls import also_needed
 from samzapy.ops.shown import serdes_by_topic
 from samzapy.plan.topics import command_that_makes
 from samzapy.ports import Clock, Consumer, Log, Message, PlainProducer, TopicFacts, TopicSpec

@@ -1,6 +1,6 @@
 """After an abort: the container loses what a crash would lose, and reads again from the checkpoint.
 
-The transactions that follow are so small that a poison record is found (plan/poison_search.py).
+The transactions that follow are so small that a poison record is found (plan/refused_record_search.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from samzapy.container.transaction import Transaction
 from samzapy.model.states import TaskState
 from samzapy.model.transaction_contents import Contents
 from samzapy.plan.on_error_policy import ends_job
-from samzapy.plan.poison_search import Culprit, Decision, GiveUp, NoCulprit, PoisonSearch
+from samzapy.plan.refused_record_search import Culprit, Decision, GiveUp, NoCulprit, PoisonSearch
 
 LOG = logging.getLogger("samzapy.container")
 WINDOW = "window"  # the row of the table of duties

@@ -31,12 +31,12 @@ from samzapy.api.errors import (
     TopicMissing,
     TransactionAborted,
 )
-from samzapy.model.access import WRITE
+from samzapy.model.acls import WRITE
 from samzapy.model.dead_letter import BARRIER, WINDOW, DeadLetter, Origin, record_size, replay_headers, trace_headers
 from samzapy.model.marks import MARKS_KEY
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition, next_offset
-from samzapy.ops.access import also_needed
+from samzapy.ops.acls import also_needed
 from samzapy.ops.letters import Entry, Found, Sorting
 from samzapy.ops.replay_time import NOW, is_given_by, time_to_send, why_not_own
 from samzapy.ports import Clock, Consumer, Log, Message, TopicFacts, TransactionalProducer

@@ -19,7 +19,7 @@ from samzapy.model.ownership import FirstRun, Ledger
 from samzapy.ops.inspection import foreign_changelog
 from samzapy.ops.made_again import refuse_to_make_again
 from samzapy.ops.other_jobs import refuse_others
-from samzapy.ops.transactions import refuse_too_long, try_init
+from samzapy.ops.transaction_timeout import refuse_too_long, try_init
 from samzapy.plan.grown_topics import STATE_IS_LOST, too_many_partitions
 from samzapy.plan.lost_topics import coordinator_emptied, differs_from_first_run
 from samzapy.plan.topics import DEAD_LETTERS, command_that_makes, expiring_letters, internal_topics, what_is_wrong

@@ -1,6 +1,6 @@
 """How many records a container puts into one transaction, decided from what became of those before it. Two things make transactions smaller:
 
-    the search   one was aborted: its records come again in smaller ones, until a record that is refused is alone (poison_search.py)
+    the search   one was aborted: its records come again in smaller ones, until a record that is refused is alone (refused_record_search.py)
     the brokers  they took half or more of the time that they have for a commit: half as many records, whether it was committed or not
 
 The search lets them grow to where it began, in steps of four after two commits. What fits the brokers is learnt, and stays: it doubles after

@@ -34,7 +34,7 @@ from samzapy.streams.partition_choice import partition_names
 from samzapy.streams.places import OURS
 from samzapy.streams.task_windows import Stage, TaskWindows
 from samzapy.streams.unchanged import unchanged
-from samzapy.streams.unreadable import of_tables
+from samzapy.streams.unreadable_state import of_tables
 from samzapy.streams.walk import readers, sources
 from samzapy.streams.window_shapes import PANE
 from samzapy.streams.windowed import Late, WindowAggregate, late_of, pane_json, windows_of

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TypeVar
 
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.plan.transactions import LIMIT_AS_SHIPPED_MS
+from samzapy.plan.transaction_timeout import LIMIT_AS_SHIPPED_MS
 from samzapy.ports import Clock, no_leader
 from samzapy.ports.log import DEFAULT_DELETE_RETENTION_MS
 from samzapy.testing.memory_chance import Chance

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence, Set
 from typing import TypeVar
 
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, RecordRejected, TimestampRefused, TransactionAborted
-from samzapy.plan.transactions import too_long
+from samzapy.plan.transaction_timeout import too_long
 from samzapy.ports import Delivered, Outgoing
 from samzapy.testing.memory_cluster import MemoryCluster
 from samzapy.testing.memory_network import SLOW_S

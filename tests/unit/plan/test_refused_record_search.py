@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from samzapy.api.errors import RecordRejected, TimestampRefused, TransactionAborted
 from samzapy.model.dead_letter import Origin
 from samzapy.model.transaction_contents import Contents
-from samzapy.plan.poison_search import MAX_ABORTS, Culprit, GiveUp, NoCulprit, PoisonSearch, Replay
+from samzapy.plan.refused_record_search import MAX_ABORTS, Culprit, GiveUp, NoCulprit, PoisonSearch, Replay
 from samzapy.plan.transaction_size import COMMITS_TO_GROW, GROW_BY, NO_LIMIT, SHRINK_BY
 
 WITHOUT_A_RECORD = "Kafka refuses what a hook other than `process` or a window's end sent or stored, or a mark of event time"
