@@ -91,9 +91,9 @@ def unreadable_state(store: str, what: str, error: SerdeError) -> StateUnreadabl
     """The error for an entry that cannot be read. `store`: its name with the task; `what`: the key, or which entry, in words."""
     return StateUnreadable(
         f"{store}: its entry for {what} cannot be read: {error.message}",
-        "Its class or serde has changed since it was written, or the entry was written wrongly. No record is at fault, so `on_error` does not apply. "
-        "If the class changed, let it read what it wrote before (defaults, or `upgrade`), or use the class or serde that wrote it. If the entry is "
-        "wrong, let `upgrade` mend it, or delete it with a serde that reads it (`json` or `bytes`). Then run the job again.",
+        "The class or serde has changed since the entry was written, or it was written wrongly. No record is at fault, so `on_error` does not apply. "
+        "If the class changed, let it read old entries (defaults, or `upgrade`), or use the class or serde that wrote them. If the entry is "
+        "wrong, let `upgrade` mend it, or delete the entry under a serde that reads it (`json` or `bytes`). Then run the job again.",
     )
 
 
@@ -312,5 +312,5 @@ def check(condition: bool, promise: str) -> None:
     """
     if not condition:
         raise InternalError(
-            f"internal check failed: {promise}.", "Please report this with the log; restarting is safe: only committed work is kept."
+            f"internal error, this does not hold: {promise}.", "Please report this with the log; restarting is safe: only committed work is kept."
         )

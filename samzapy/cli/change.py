@@ -188,7 +188,7 @@ def _restart(job: Job, container: int | None, timeout: float, token_file: Path |
         return 1
     if not numbers:  # it died just before, or its work is done
         who = "no container had a" if container is None else f"container {container} had no"
-        say(f"{who} process to stop; all run again now")
+        say(f"{who} process to stop; all containers run")
         return 0
     gone = [n for n in numbers if n >= _target(after, n + 1)]
     if gone:
@@ -277,7 +277,7 @@ class Running:
             if begun is None and (silent := job.silent()):
                 raise ClusterUnreachable(f"{job} runs, but does not answer ({silent}).", SILENT_REMEDY)
             if begun is None:
-                say(f"{job} is not running; {'its start has just ended' if before else last_run(job.lease())}")
+                say(f"{job} is not running; {'it was starting, and has ended' if before else last_run(job.lease())}")
                 return exit_codes.NOT_RUNNING
             if time.monotonic() >= deadline:
                 say(f"{job} is still starting ({begun}): nothing of it runs yet, and `kill {begun.pid}` ends it")

@@ -49,7 +49,7 @@ Reset = Annotated[bool, typer.Option("--reset-state", help="Empty the stores of 
 def checkpoint_show(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
     """The newest checkpoint of each task: next offsets and changelog positions. A `checkpoint set` that waits is printed on stderr.
 
-    `left input`: it is no longer in the job file; if it is added again, it continues at that offset."""
+    `removed input`: it is no longer in the job file; if it is added again, it continues at that offset."""
     with Job(file, more, sets) as job:
         found = read_checkpoints(job.settings, job_in_kafka(job.settings, job.log).topics, job.log, job.clock)
         startpoints = job.ledger().startpoints
@@ -73,7 +73,7 @@ def checkpoint_show(file: JobFile, more: MoreFiles = None, sets: Sets = None, as
             for store, at in mark.refill.items()
         ]
         rows += [
-            (c.task, c.sequence, c.epoch, c.container, f"left input {partition}", mark.next_offset) for partition, mark in c.left.items()
+            (c.task, c.sequence, c.epoch, c.container, f"removed input {partition}", mark.next_offset) for partition, mark in c.left.items()
         ]
         rows += [(c.task, c.sequence, c.epoch, c.container, f"store {name}", mark.position) for name, mark in c.stores.items()]
     print_table(("TASK", "SEQUENCE", "EPOCH", "CONTAINER", "OF", "NEXT OFFSET"), rows)

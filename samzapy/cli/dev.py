@@ -21,8 +21,8 @@ from samzapy.cli.dev_spark import spark
 from samzapy.cli.loading import load
 from samzapy.dev.kafka import DEFAULT_PORT, LocalKafka, default_directory
 from samzapy.dev.secure import ADMIN, JOB
-from samzapy.kafka import access
-from samzapy.ops.access import access_of, principal_of
+from samzapy.kafka import acls
+from samzapy.ops.acls import access_of, principal_of
 
 app = typer.Typer(help="A real Kafka and a real Spark on this machine, for development.", no_args_is_help=True)
 kafka = typer.Typer(help="A local KRaft Kafka on loopback, without Docker. Its jars are fetched once per user.", no_args_is_help=True)
@@ -42,7 +42,7 @@ def start(
     directory: Directory = None,
     secure: Annotated[bool | None, typer.Option("--secure", help="With TLS, users with passwords, and ACLs.", show_default=False)] = None,
 ) -> None:
-    """Start it, or those of its brokers that are not running; return when it answers. Prints the bootstrap servers; for a secured cluster a job file's `kafka:`."""
+    """Start Kafka, or its brokers that do not run; return when it answers. Prints the bootstrap servers; with --secure a job file's `kafka:` instead."""
     cluster = LocalKafka.start(port=port, brokers=brokers, directory=directory, secure=secure, say=say)
     say(f"Kafka answers; stop it with: samzapy dev kafka stop --dir {quote(str(cluster.directory))}")
     if cluster.secure is None:
@@ -94,7 +94,7 @@ def grant(
         )
     settings = load(job, more, sets).settings
     wanted, principal = access_of(settings), principal_of(settings)
-    (access.withdraw if withdraw else access.grant)(cluster.client_settings(ADMIN), principal, wanted)
+    (acls.withdraw if withdraw else acls.grant)(cluster.client_settings(ADMIN), principal, wanted)
     for one in wanted:
         say(f"{principal} {'may not' if withdraw else 'may'} {one}")
 

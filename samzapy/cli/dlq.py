@@ -104,7 +104,7 @@ Numbers = Annotated[
 def replay(
     file: JobFile,
     which: Numbers = None,
-    everything: Annotated[bool, typer.Option("--all", help="All dead letters that wait, but no record a second time.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All dead letters that wait; each record once at most.")] = False,
     task: OfTask = None,
     topic: OfTopic = None,
     error: WithError = None,
@@ -114,7 +114,7 @@ def replay(
         typer.Option("--to-all-tasks", help="Also records of broadcast inputs that some tasks have processed already: those tasks process them a second time."),
     ] = False,
     new_time: Annotated[
-        bool, typer.Option("--new-time", help="Also records without a timestamp, or with one that their topic refuses or would soon delete: with the current time.")
+        bool, typer.Option("--new-time", help="Give records the current time if they have none, or one with which their topic would refuse or soon delete them.")
     ] = False,
     more: MoreFiles = None,
     sets: Sets = None,
@@ -123,8 +123,8 @@ def replay(
 ) -> None:
     """Send records back to the topic and partition that they came from, each at most once, with their own timestamp.
 
-    A record that failed in a following stage of a program goes back into the topic before that stage: earlier stages do not repeat it. For
-    windows that have given their result since, a record with its own time is late.
+    A record that failed in a following stage of a program goes back into the topic before that stage: earlier stages do not repeat it. With its
+    own time it is late for windows that have given their result meanwhile.
 
     A broadcast input's record that failed in some tasks only is refused: every task would process it again. `--to-all-tasks` sends it
     anyway. A record is refused, too, if its topic does not take its timestamp (message.timestamp.before.max.ms, message.timestamp.after.max.ms), or
@@ -254,7 +254,7 @@ def _print_letter(entry: Any, key: Any, value: Any) -> None:
     letter = entry.letter
     lines = [
         f"number    {entry.number} ({entry.place})", f"record    {letter.origin}", f"task      {letter.task}", f"error     {_line(letter.error)}",
-        *([f"shortened {_line(letter.truncated)} (bytes of the whole record, which is at {letter.origin} only)"] if letter.truncated else []),
+        *([f"shortened {_line(letter.truncated)} (its sizes before, in bytes; the whole record is only at {letter.origin})"] if letter.truncated else []),
         f"attempts  {letter.attempts}", f"time      {_time(letter.time_ms)}", f"timestamp {_time(letter.timestamp_ms)}",
         f"replayed  {_state(entry)}", f"key       {_shown(key)}",
         f"value     {_shown(value)}",
@@ -282,8 +282,8 @@ def done_before(entry: Entry) -> str:
 def sent_before(entry: Entry) -> str:
     """Why one that waits is left out of all."""
     return (
-        f"{entry.number} is not sent back: its record, {entry.letter.origin}, was sent back before, as another dead letter, and the copy is processed, too. "
-        f"If it has to be sent once more, name it: samzapy dlq replay JOB.yaml {entry.number} --execute"
+        f"{entry.number} is not sent back: its record, {entry.letter.origin}, was sent back before, from another dead letter; that copy is processed, too. "
+        f"To send the record once more, name this one: samzapy dlq replay JOB.yaml {entry.number} --execute"
     )
 
 

@@ -37,13 +37,13 @@ from samzapy.dev.spark_probe import Master, ask_master
 from samzapy.http_client import NO_ANSWER, ask
 from samzapy.kafka.own_certificate import own_certificate
 from samzapy.ops import doctor as rules
-from samzapy.ops.access import missing_access
+from samzapy.ops.acls import missing_access
 from samzapy.ops.doctor import Check, State
 from samzapy.ops.inspection import job_in_kafka
 from samzapy.ops.schemas import what_schemas_lack
 from samzapy.ops.topic_rows import topic_rows
 from samzapy.ops.topics import made_by_hand
-from samzapy.ops.transactions import limit_ms, try_init
+from samzapy.ops.transaction_timeout import limit_ms, try_init
 from samzapy.plan.finding import ACT
 from samzapy.ports import Log
 from samzapy.private_files import private_directory

@@ -32,7 +32,7 @@ def drop(
 ) -> None:
     """Delete a store of a stopped job: its changelog, its local stores, and its entries in checkpoints. Input offsets stay unchanged.
 
-    A store that the job still has is refused, but for an `app.table`: the next run fills it again from its topic.
+    A store that the job still has is refused, unless it is an `app.table`: the next run fills that from its topic.
     """
     if not STORE_NAME.fullmatch(store) or len(store) > MAX_STORE_NAME:
         raise ConfigurationError(f"{store!r} cannot be a store's name.", "`samzapy checkpoint show JOB.yaml` lists the stores.")

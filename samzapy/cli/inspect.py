@@ -20,7 +20,7 @@ from samzapy.cli.output import write_own
 from samzapy.cli.tables import is_terminal, print_table
 from samzapy.model.ownership import LeaseRecord
 from samzapy.model.states import JobState, RunOutcome
-from samzapy.ops.access import access_of, grant_commands, principal_of
+from samzapy.ops.acls import access_of, grant_commands, principal_of
 from samzapy.ops.topic_rows import ABSENT, OK, topic_rows
 from samzapy.ops.topics import create_topics
 

@@ -19,7 +19,7 @@ from samzapy.config.load import LoadedJob
 from samzapy.config.schema import Settings
 from samzapy.http_client import trust
 from samzapy.model.ownership import LeaseRecord, Ledger
-from samzapy.ops.access import explained
+from samzapy.ops.acls import explained
 from samzapy.ports import Consumer, Log
 from samzapy.readers import read_lease, read_ledger
 from samzapy.wiring.clients import kafka_log

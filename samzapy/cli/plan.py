@@ -40,7 +40,7 @@ def plan(
     ] = None,
     code: Annotated[bool, typer.Option("--code", help="The code that is generated from an `app`; needs no cluster.")] = False,
 ) -> int:
-    """What `run` would do: tasks, containers, hosts, topics to create. Changes nothing. If a run would be refused, it ends with the run's exit code."""
+    """What `run` would do: tasks, containers, hosts, topics to create. Changes nothing. If a run would be refused, `plan` ends with the run's exit code."""
     if graph is not None or code:
         show_program(load(file, more, with_master(sets, local, master)), graph, code)
         return 0

@@ -27,11 +27,11 @@ from samzapy.clock import SystemClock
 from samzapy.config.registered import is_registered
 from samzapy.config.schema import Settings
 from samzapy.kafka.log import KafkaLog
-from samzapy.model.access import READ
+from samzapy.model.acls import READ
 from samzapy.model.marks import MARKS_KEY
 from samzapy.model.names import TOPIC_NAME
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.ops.access import also_needed
+from samzapy.ops.acls import also_needed
 from samzapy.ops.shown import serdes_by_topic
 from samzapy.plan.topics import command_that_makes
 from samzapy.ports import Clock, Consumer, Log, Message, PlainProducer, TopicFacts, TopicSpec
@@ -230,7 +230,7 @@ def why_nothing(topic: str, bounds: Collection[Bounds]) -> str:
     had = sum(one.end for one in bounds if one.start)  # from a start that never moved nothing was removed: what was there was aborted
     if not had:
         return f"{topic} has no records that are committed"
-    return f"{topic} is empty: its records, up to {had}, were removed: by its retention, or, if it is an internal topic of a job, by the job that had processed them"
+    return f"{topic} is empty: its records, {had} at most, were removed by its retention or, if it is a job's internal topic, by the job after it had processed them"
 
 
 def serdes_of(settings: Settings, topic: str) -> tuple[str, str]:
@@ -322,7 +322,7 @@ def _if_there(log: Log, topic: str) -> TopicFacts | None:
 def _facts(log: Log, topic: str, servers: str) -> TopicFacts:
     facts = _if_there(log, topic)
     if facts is None:
-        raise TopicMissing(f"there is no topic {topic} at {servers}.", f"Create it, or see --kafka: `{command_that_makes(topic, servers)}`")
+        raise TopicMissing(f"there is no topic {topic} at {servers}.", f"Create it: `{command_that_makes(topic, servers)}`, or see --kafka.")
     return facts
 
 

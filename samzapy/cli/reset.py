@@ -42,7 +42,7 @@ def reset(
 ) -> None:
     """Remove state, changelogs and checkpoints of a stopped job: the next run starts from the beginning."""
     if drop_orders and not coordinator:
-        raise ConfigurationError("--drop-orders is an option of --coordinator.", "Without --coordinator, all orders are deleted anyway: leave this option out.")
+        raise ConfigurationError("--drop-orders is an option of --coordinator.", "Leave it out: without --coordinator a waiting `checkpoint set` is lost anyway.")
     job = Job(file, more, sets)
     settings = job.settings
     with job:
@@ -111,16 +111,16 @@ def refuse_to_lose_orders(job: Job, drop: bool, execute: bool) -> None:
         return
     offsets = ", ".join(f"{partition} at {offset}" for order in waiting for partition, offset in sorted(order.offsets.items()))
     what = f"{job.names.coordinator_topic} holds a `checkpoint set` that no start has carried out yet ({offsets})"
-    again = "the same `checkpoint set` again, with --reset-state if it had that: it has emptied the changelogs already."
+    again = "the same `checkpoint set` again, with --reset-state if it had that (the changelogs are empty already)."
     if drop:
         say(f"{what}; it {'is' if execute else 'would be'} lost with the topic. Before the next run, give {again}")
         return
     if execute:
         raise ConfigurationError(
             f"{what}; it would be lost with the topic.",
-            f"Start the job first: its start carries that out. If it cannot be started: add --drop-orders, and then give {again}",
+            f"Start the job first: that carries it out. If the job cannot start: add --drop-orders; after the reset, give {again}",
         )
-    say(f"{what}; it would be lost with the topic, so --execute refuses this without --drop-orders. After that, give {again}")
+    say(f"{what}; it would be lost with the topic, so --execute also needs --drop-orders. After the reset, give {again}")
 
 
 def url_of_a_run(job: Job) -> str | None:

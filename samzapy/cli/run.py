@@ -20,7 +20,7 @@ from samzapy.log_form import FORMATS, JSON, TEXT
 
 INLINE = ("containers.count=1", "commit.timeout=10m")  # the second: so long a debugger may stop before the container is taken for stuck
 UNTIL_END = (
-    "Stop at the end offsets that the inputs have now. It closes windows that are open; records of a later run for such a window start it again, empty."
+    "Stop at the end offsets that the inputs have now, and close all open windows. In a later run, a record for such a window starts it again, empty."
 )
 AGAIN = "Nothing has to be cleaned up: this run may be started again at any time, by a supervisor too."
 
@@ -36,7 +36,7 @@ def run(
         bool, typer.Option("--create-topics", help="First create the outputs that are missing and have `partitions` in the job file.")
     ] = False,
     inline: Annotated[
-        bool, typer.Option("--inline", help="One container, in this process: `breakpoint()` in the task stops there. Commits wait up to 10 minutes.")
+        bool, typer.Option("--inline", help="One container, in this process: `breakpoint()` in the task stops there. `commit.timeout` is 10m.")
     ] = False,
     log_format: Annotated[str, typer.Option("--log-format", help=f"{' or '.join(FORMATS)}: how the log is written, to stderr.")] = TEXT,
     takeover: Annotated[bool, typer.Option("--takeover", help="Take the job over from another run, even if that still answers.")] = False,

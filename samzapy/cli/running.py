@@ -25,8 +25,8 @@ from samzapy.cli.run_watch import RunWatch
 from samzapy.cli.this_process import this_process, this_user
 from samzapy.cli.web_listener import context_of, fixed_tokens, name_of
 from samzapy.config.secrets import without_secrets
+from samzapy.container.crash_place import left_by
 from samzapy.container.process import open_files_limit
-from samzapy.container.trace import left_by
 from samzapy.coordinator.control_app import control_app, control_connections
 from samzapy.coordinator.history import RunFacts
 from samzapy.coordinator.host_names import HostNames
@@ -39,7 +39,7 @@ from samzapy.log_form import TEXT
 from samzapy.log_output import notes
 from samzapy.memory import exclude_what_is_there
 from samzapy.model.offsets import TopicPartition
-from samzapy.ops.access import warn_of_missing
+from samzapy.ops.acls import warn_of_missing
 from samzapy.ops.made_again import refuse_to_make_again
 from samzapy.ops.schemas import prepare_schemas
 from samzapy.ops.topics import checked_topics, create_topics, grown_tasks, prepare_topics, topics_to_make

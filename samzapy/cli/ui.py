@@ -19,7 +19,7 @@ from samzapy.cli.common import JobFile, MoreFiles, Sets, say
 from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S
 from samzapy.cli.inspect import say_no_answer
 from samzapy.cli.job import Job
-from samzapy.cli.still import StillPage
+from samzapy.cli.stopped_job import StillPage
 from samzapy.coordinator.token import read_token, token_path
 from samzapy.http_client import NO_ANSWER, ask
 from samzapy.signing import signed_headers, told_time

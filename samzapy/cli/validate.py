@@ -21,7 +21,7 @@ def validate(
     connect: Annotated[bool, typer.Option("--connect", help="Also ask Kafka: topics, partitions, settings.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Show all errors of a job file; exit code 2 if there are any. With --connect: if a run would be refused, with the run's exit code."""
+    """Show all errors of a job file; exit code 2 if there are any. With --connect, the run's exit code if a run would be refused."""
     if not as_json:
         return _validate(file, more, sets, connect, say)
     said: list[str] = []

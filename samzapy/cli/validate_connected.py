@@ -7,7 +7,7 @@ from pathlib import Path
 from samzapy.api.errors import NotAuthorized, SamzapyError, TopicMisconfigured, TopicMissing
 from samzapy.cli.job import Job
 from samzapy.cli.run_refusals import what_a_run_refuses
-from samzapy.ops.access import missing_access
+from samzapy.ops.acls import missing_access
 from samzapy.ops.schemas import what_schemas_lack
 from samzapy.ops.topic_rows import topic_rows
 

@@ -54,10 +54,10 @@ LOADS_CODE = frozenset(
 
 JAVA: dict[str, str] = {
     "buffer.memory": "queue.buffering.max.kbytes", "fetch.max.wait.ms": "fetch.wait.max.ms",
-    "max.poll.records": "queued.min.messages", "max.request.size": "message.max.bytes", "max.block.ms": "nothing: sending waits while the queue is full",
+    "max.poll.records": "queued.min.messages", "max.request.size": "message.max.bytes", "max.block.ms": "none, because sending waits while the queue is full",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
     "sasl.jaas.config": "sasl.username and sasl.password", "send.buffer.bytes": "socket.send.buffer.bytes",
-    "ssl.truststore.location": "ssl.ca.location (PEM)", "ssl.truststore.password": "nothing: ssl.ca.location is PEM",
+    "ssl.truststore.location": "ssl.ca.location (PEM)", "ssl.truststore.password": "none, because ssl.ca.location is PEM",
     "bootstrap_servers": "bootstrap.servers", "bootstrap-servers": "bootstrap.servers", "brokers": "bootstrap.servers",
     "servers": "bootstrap.servers", "bootstrap": "bootstrap.servers",
 }  # fmt: skip
@@ -90,5 +90,5 @@ def refusal(key: str) -> tuple[str, str] | None:
     if key in LOADS_CODE or key.endswith(("_cb", "_callback")):
         return f"{key!r} would run code", CODE
     if JAVA.get(key, key) != key:
-        return f"unknown Kafka property {key!r}", f"librdkafka's is {JAVA[key]}"
+        return f"unknown Kafka property {key!r}", f"In librdkafka: {JAVA[key]}"
     return None

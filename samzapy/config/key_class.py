@@ -9,7 +9,7 @@ from msgspec import inspect as types
 ONE_FORM = (types.IntType, types.StrType, types.BytesType, types.BoolType, types.NoneType, types.EnumType, types.LiteralType, types.UUIDType, types.DateType)
 NUMBERS = (types.IntType, types.BoolType)
 REMEDY = (
-    "Let the fields of keys be str, int, bool, bytes, date, UUID, enums, and tuples or frozen records of them, all compared and all written; "
+    "Use only str, int, bool, bytes, date, UUID, enums, and tuples or frozen records of them as fields of keys, all compared and all written; "
     "write a time as milliseconds."
 )
 
@@ -28,7 +28,7 @@ def _not_as_compared(cls: Any) -> str:
     """Why equal objects of a class may be written differently, or different ones alike, whatever their fields are; "" if that cannot be."""
     config = getattr(cls, "__struct_config__", None)
     if config is not None and config.omit_defaults:
-        return "it has omit_defaults=True, with which equal objects are written with and without a field"
+        return "it has omit_defaults=True, so equal objects may be written with or without a field"
     ignored = [field.name for field in getattr(cls, "__dataclass_fields__", {}).values() if not field.compare]
     if ignored:
         return f"its field {ignored[0]!r} is written but not compared"

@@ -194,7 +194,7 @@ class _Builder:
             if isinstance(value, str):
                 return value
             shown = "nothing" if value is None else repr(event.value)
-            self._problems.append(place.problem(path, f"keys are text, found {shown}", "Put the key in quotes if it is meant."))
+            self._problems.append(place.problem(path, f"keys are text, found {shown}", "If the key is right, put it in quotes."))
             return None
         self._node(event, path, depth + 1)
         self._problems.append(place.problem(path, "keys are text, found a list, a map or an alias", "Write the key out."))
@@ -205,7 +205,7 @@ class _Builder:
         for base in node.items if isinstance(node, Items) else (node,):
             if not isinstance(base, Table):
                 self._problems.append(
-                    place.problem((*path, "<<"), "'<<' merges maps; this is not a map", "Write `<<: *name` of a map's anchor.")
+                    place.problem((*path, "<<"), "'<<' merges maps; this is not a map", "Write `<<: *name`, with `&name` at a map.")
                 )
                 return
             self._add(len(base.entries), place, path)

@@ -86,8 +86,8 @@ class TimeSettings(Section):
     idle_timeout_ms: Idle = Field(
         300_000,
         alias="idle_timeout",
-        description="After how long without a record samzapy asks the broker whether a partition has more; if not, it no longer holds time back. "
-        "`never`: it always does.",
+        description="After this long without a record, samzapy asks the broker whether the partition has more. If not, time no longer waits for it. "
+        "`never`: it waits.",
     )
     when_idle: WhenIdle = Field(
         "hold", description="What the watermark does when no partition has records. hold: it stops; advance: it goes on at the pace of the clock."
@@ -109,8 +109,8 @@ class InputSettings(Section):
     bootstrap: Flag = Field(
         False,
         description="Read to its end before any other input is read. In a job without stores, or with a store of `changelog: false`, each start reads it "
-        "again from its beginning: its records fill the stores without a changelog again; nothing else that they did is repeated. If a store with a "
-        "changelog is added later, and so is empty, the input is read once more in the same way.",
+        "again from its beginning. That only fills the stores without a changelog again; nothing else is repeated. A store with a changelog that is added "
+        "later starts empty: for it, the input is read once more in the same way.",
     )
     broadcast: Flag = Field(False, description="Every task reads all partitions of the topic.")
     on_out_of_range: OutOfRange = Field(

@@ -37,7 +37,7 @@ def refusal(key: str) -> tuple[str, str]:
     """(message, hint) for a key of `spark.conf` that may not be set; two empty texts for one that may."""
     if key in OWNED:
         value, why = OWNED[key]
-        return f"{key!r} is always {value} with samzapy", f"{why[:1].upper()}{why[1:]}; remove it."
+        return f"{key!r} is always {value} with samzapy", f"{why[:1].upper()}{why[1:]}; remove the key."
     if key in NAMED_ELSEWHERE:
         return f"{key!r} is not set here", f"It is set by {NAMED_ELSEWHERE[key]}."
     if not key.startswith("spark."):

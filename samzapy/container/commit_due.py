@@ -1,7 +1,7 @@
 """When a commit is due, and the words for why one is made.
 
 `due` decides: each `commit.interval`, and sooner when `commit.max_uncommitted` waits for it, when the search for a poison record has as many records
-as it may, or when the following stage waits. duties.py, processing.py and early.py ask it. Others come with what people, hooks and the container's
+as it may, or when the following stage waits. duties.py, processing.py and early_commits.py ask it. Others come with what people, hooks and the container's
 life ask for.
 """
 

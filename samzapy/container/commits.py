@@ -22,7 +22,7 @@ from samzapy.container.task_instance import TaskInstance
 from samzapy.container.timers import Schedule
 from samzapy.container.transaction import Transaction
 from samzapy.model.offsets import TopicPartition
-from samzapy.plan.poison_search import PoisonSearch
+from samzapy.plan.refused_record_search import PoisonSearch
 from samzapy.ports import Clock
 
 Positions = Mapping[str, Mapping[TopicPartition, int]]

@@ -19,14 +19,14 @@ from typing import Any
 from samzapy import failpoints
 from samzapy.api.errors import BatchUnreadable, OffsetOutOfRange, SamzapyError, TopicMissing, TransactionAborted
 from samzapy.container.assigned import AssignedTasks
-from samzapy.container.careful import Careful
+from samzapy.container.cautious_processing import Careful
 from samzapy.container.commit_due import ASKED, EARLY_S, END, START
 from samzapy.container.commits import Commits
 from samzapy.container.committer import Committer
 from samzapy.container.duties import Duties
-from samzapy.container.early import Early
+from samzapy.container.early_commits import Early
 from samzapy.container.facts import OTHER, PROCESS, RESTORE, WAIT_INPUT, Facts
-from samzapy.container.firing import Firing
+from samzapy.container.firing_retries import Firing
 from samzapy.container.first_offsets import may_go_on
 from samzapy.container.flushing import Flushing
 from samzapy.container.growth import Growth
@@ -52,12 +52,12 @@ from samzapy.container.timers import LOOK_S, Schedule
 from samzapy.container.times import Times
 from samzapy.container.tracing import Tracing
 from samzapy.container.transaction import Transaction
-from samzapy.container.unreadable import skip_unreadable
+from samzapy.container.unreadable_batches import skip_unreadable
 from samzapy.ids import random_id
 from samzapy.model.caution import Caution
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.on_error_policy import sets_aside
-from samzapy.plan.poison_search import PoisonSearch
+from samzapy.plan.refused_record_search import PoisonSearch
 from samzapy.ports import Clock, Log, Supervision
 
 LOG = logging.getLogger("samzapy.container")

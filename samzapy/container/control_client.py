@@ -104,7 +104,7 @@ class HttpControl:
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise ClusterUnreachable(f"the coordinator at {self._host}:{self._port} does not answer {verb}: {error}.", "") from None
         if status == CONFLICT:
-            raise Superseded(str(answer.get("error", "this incarnation was replaced.")), "")
+            raise Superseded(str(answer.get("error", "this process was replaced.")), "")
         if status != http.client.OK:
             raise ClusterUnreachable(f"the coordinator refused {verb}: {status} {answer}.", "")
         return answer

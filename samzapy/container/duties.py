@@ -44,7 +44,7 @@ from samzapy.container.timers import NEVER, Duty, Schedule
 from samzapy.container.times import Times
 from samzapy.container.transaction import Transaction
 from samzapy.plan.crowded import SPAN_S, Spent, crowded
-from samzapy.plan.poison_search import PoisonSearch
+from samzapy.plan.refused_record_search import PoisonSearch
 from samzapy.ports import Clock, Supervision
 
 LOG = logging.getLogger("samzapy.container")

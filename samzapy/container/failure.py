@@ -39,8 +39,8 @@ NO_RECORD = "Fix the task, then run the job again. `on_error` applies to records
 PROGRAM = "its program"  # what is said to have failed, of a program
 PASS_UNREAD = "To continue past such records, set `on_error: {then: dead_letter}` (or `skip`)."
 FIRES_AGAIN = (
-    "Fix the function that failed and run the job again: it goes on with this pane, and none before it is repeated. "
-    "Or set `on_error: {then: dead_letter}` (or `skip`) to continue past such panes."
+    "Fix the function that failed and run the job again: it goes on with this result, and none before it is repeated. "
+    "Or set `on_error: {then: dead_letter}` (or `skip`) to continue past such results."
 )
 PASS_BY = "Fix the {failed}, or set `on_error: {{then: dead_letter}}` (or `skip`) to continue past such records."
 
@@ -107,7 +107,7 @@ def _fitted(letter: DeadLetter, what: str, spec: DeadLetterSpec) -> DeadLetter:
     fitted = letter.fitted(spec.max_record_bytes)
     if fitted is None:
         raise RecordTooLarge(
-            f"{letter.task}: {what} failed ({letter.error}); a dead letter with only its origin does not fit {spec.topic}, "
+            f"{letter.task}: {what} failed ({letter.error}); a dead letter shortened to its origin does not fit {spec.topic}, "
             f"whose limit is {spec.max_record_bytes} bytes.",
             f"Raise max.message.bytes of {spec.topic}, then start the job again.",
         )

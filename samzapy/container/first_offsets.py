@@ -111,8 +111,8 @@ def _of_table(bounds: Bounds, spec: InputSpec, partition: TopicPartition, what: 
     if not is_empty:
         raise StateRefused(
             f"input {partition}: {what}. The table {spec.table!r} has entries of the old topic, which would stay in it.",
-            "Give the table another name in the program (`store=…`), under which it is filled again, and, to delete the old entries permanently, "
-            f"`samzapy state drop JOB.yaml {spec.table}`, which shows what it would do; run it again with `--execute`.",
+            "Give the table another name in the program (`store=…`): it is filled again. To delete the old entries permanently, run "
+            f"`samzapy state drop JOB.yaml {spec.table}`, which shows what it would do; then add `--execute`.",
         )
     offset = first_offset(bounds, spec)
     LOG.info("input %s: %s; the table %r is filled again from %d", partition, what, spec.table, offset)

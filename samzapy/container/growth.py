@@ -116,7 +116,7 @@ class Growth:
         )
 
     def _since(self) -> str:
-        return "this container began" if self._sure_ms is None else _told(self._sure_ms)
+        return "its start" if self._sure_ms is None else _told(self._sure_ms)
 
     def _mismatch(self, grown: Mapping[str, int], committed: Mapping[TopicPartition, int]) -> StateMismatch:
         doubtful = self._doubtful(self._planned if grown.keys() - self._internal else grown, committed)
@@ -124,8 +124,8 @@ class Growth:
             what = f"{doubtful}. They may have been counted in the wrong task, and outputs may be wrong with them."
         else:
             what = (
-                f"Container {self._number} has committed no record that it read after {self._since()}, when no topic had grown; "
-                f"records read until {_told(self._clock.now_ms())} are not committed."
+                f"Container {self._number} committed none of the records that it read between {self._since()}, when no topic had grown, and "
+                f"{_told(self._clock.now_ms())}."
             )
         return grown_while_running({topic: (self._planned[topic], count) for topic, count in grown.items()}, self._internal, what)
 

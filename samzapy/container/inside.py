@@ -96,7 +96,7 @@ class Inside:
                 case "trace":
                     self._later.append(Later(number, self._trace(str(question["task"]), int(question["records"]), seconds)))
                 case other:
-                    return {"id": number, "error": f"this container does not know the question {str(other)[:50]!r}: it is of another version"}
+                    return {"id": number, "error": f"this container is of another version, and does not know the request {str(other)[:50]!r}"}
         except SamzapyError as error:
             return {"id": number, "error": error.message, "remedy": error.remedy}
         except Exception as error:  # noqa: BLE001  a question must never end the line

@@ -85,7 +85,7 @@ class GivenUpRecords:
                 what = "skipped"
                 task_input.skipped += 1
             case GivenUp.IGNORE:
-                what = "ignored, nothing is written: this input is read again, and its offset was committed before"
+                what = "ignored, no dead letter: the record was committed before, and is only read again"
                 task_input.skipped += 1
 
         number = task_input.skipped + task_input.dead_letters

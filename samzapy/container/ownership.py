@@ -123,10 +123,10 @@ class Ownership:
             raise refusal
 
     def _superseded(self, named: ContainerRecord | None) -> Superseded:
-        who = "nobody" if named is None or not named.incarnation else f"incarnation {named.incarnation} (epoch {named.epoch})"
+        who = "nobody" if named is None or not named.incarnation else f"{named.incarnation} (epoch {named.epoch})"
         return Superseded(
-            f"container {self._container}: the coordinator topic names {who}, not this incarnation {self.incarnation}.",
-            "Nothing to do: uncommitted work of this incarnation was never visible.",
+            f"container {self._container}: the coordinator topic names {who} as its process, not this one, {self.incarnation}.",
+            "Nothing to do: uncommitted work of this process was never visible.",
         )
 
     def open(self) -> TransactionalProducer:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from samzapy import failpoints
 from samzapy.api.errors import SamzapyError
 from samzapy.container.batches import BatchSize, envelope_of, envelopes_of, only_reader, ran
-from samzapy.container.careful import Careful
+from samzapy.container.cautious_processing import Careful
 from samzapy.container.commit_due import RECORD, due
 from samzapy.container.commits import Commits
 from samzapy.container.failure import is_users, origin_of, refuse_returned
@@ -31,7 +31,7 @@ from samzapy.container.tracing import Process, Tracing
 from samzapy.container.transaction import Transaction
 from samzapy.model.offsets import next_offset
 from samzapy.plan.on_error_policy import backoff_s, is_tried_again, retries_after
-from samzapy.plan.poison_search import Culprit, PoisonSearch
+from samzapy.plan.refused_record_search import Culprit, PoisonSearch
 from samzapy.ports import Clock, Message
 
 RELEASE_S = 0.005  # the longest that what a hook sent waits for a slow one after it

@@ -179,7 +179,7 @@ class Barriers:
             return
         self.refuse_later(f"{at(message)} a barrier", barrier.epoch, store == "", task)
         LOG.warning(
-            "%s a barrier of epoch %d, ignored: this container owns %s, with epoch %d. %s",
+            "%s a barrier of epoch %d, ignored: the newest owner of %s has epoch %d. %s",
             at(message), barrier.epoch, task.name, self._own.epoch, STRANGER,
         )  # fmt: skip
 
@@ -196,10 +196,10 @@ class Barriers:
         self._own.check()
         if is_needed and epoch > self._own.epoch:
             raise StateRefused(
-                f"{task.name}: {what} of epoch {epoch}, but the coordinator topic knows no owner after this one, of epoch {self._own.epoch}. "
-                "That topic lost its last records, or another application writes to this one.",
-                "If another application does, revoke its permission (`kafka-acls.sh`), or stop the program. "
-                "Then run `samzapy reset JOB.yaml --coordinator --execute`: epochs go on above that one; state and checkpoints stay.",
+                f"{task.name}: {what} of epoch {epoch}, but the last owner in the coordinator topic is of epoch {self._own.epoch}. "
+                "That topic lost its last records, or another application writes to this topic.",
+                "If another application does, revoke its permission (`kafka-acls.sh`), or stop it. "
+                "In both cases, run `samzapy reset JOB.yaml --coordinator --execute`: new epochs are higher; state and checkpoints stay.",
             )
 
 

@@ -1,6 +1,6 @@
 """After an abort: the container loses what a crash would lose, and reads again from the checkpoint.
 
-The transactions that follow are so small that a poison record is found (plan/poison_search.py).
+The transactions that follow are so small that a poison record is found (plan/refused_record_search.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from samzapy.container.transaction import Transaction
 from samzapy.model.states import TaskState
 from samzapy.model.transaction_contents import Contents
 from samzapy.plan.on_error_policy import ends_job
-from samzapy.plan.poison_search import Culprit, Decision, GiveUp, NoCulprit, PoisonSearch
+from samzapy.plan.refused_record_search import Culprit, Decision, GiveUp, NoCulprit, PoisonSearch
 
 LOG = logging.getLogger("samzapy.container")
 WINDOW = "window"  # the row of the table of duties
@@ -120,6 +120,6 @@ class RollBack:
         if isinstance(decision, GiveUp):
             at = f" at record {contents.last}" if contents.records == 1 and contents.last is not None else ""
             kind = TaskError if decision.is_final else LogError
-            raise kind(f"{decision.why}{at}; the last one because: {error.message}", error.remedy) from error
+            raise kind(f"{decision.why}{at}; the last reason: {error.message}", error.remedy) from error
         if isinstance(decision, Culprit) and ends_job(self._spec.on_error):
             raise named(", ".join(readers), "what it sends or stores", error, str(decision.record), decision.attempts) from error

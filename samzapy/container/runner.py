@@ -28,7 +28,7 @@ from samzapy.container.failure import told_stack
 from samzapy.container.heartbeat import EXIT, STOP, Heartbeat
 from samzapy.container.inside import Doing, Inside
 from samzapy.container.lags import Lags, Written
-from samzapy.container.line import Line
+from samzapy.container.long_poll import Line
 from samzapy.container.purge import Purge
 from samzapy.container.sampling import Sampler
 from samzapy.container.stuck_hook import user_frames

@@ -7,7 +7,7 @@ import time
 
 from samzapy.container.spec import ContainerSpec
 from samzapy.model.transaction_contents import Contents
-from samzapy.plan.poison_search import PoisonSearch
+from samzapy.plan.refused_record_search import PoisonSearch
 from samzapy.plan.transaction_size import why_smaller
 from samzapy.ports import Clock
 

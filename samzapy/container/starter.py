@@ -154,11 +154,11 @@ class Starter:
             )
             for store in refill:
                 LOG.info(
-                    "%s: %s is read again from %d to %d for store %r, which began empty; nothing else that these records do is repeated",
+                    "%s: %s is read again from %d to %d for store %r, which began empty; these records change nothing else",
                     task.name, partition, refill[store], offset, store,
                 )  # fmt: skip
             if old is not None and partition not in old.inputs:
-                came = f"is an input again; it left at {before[partition].next_offset}" if partition in before else "is new to this task"
+                came = f"is an input again; it was at {before[partition].next_offset}" if partition in before else "is new to this task"
                 LOG.info("%s: %s %s; it is read from %d", task.name, partition, came, offset)
         left = {partition: mark for partition, mark in known.items() if partition not in inputs}
         for partition in sorted(left.keys() - (old.left.keys() if old is not None else set())):

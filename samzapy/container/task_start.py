@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from samzapy.container.careful import culprits_of
+from samzapy.container.cautious_processing import culprits_of
 from samzapy.container.commit_due import START
 from samzapy.container.commits import Commits
 from samzapy.container.facts import RESTORED, Facts
@@ -17,7 +17,7 @@ from samzapy.container.tasks import close_stores
 from samzapy.container.times import Times
 from samzapy.model.caution import Caution
 from samzapy.model.states import TaskState
-from samzapy.plan.poison_search import PoisonSearch
+from samzapy.plan.refused_record_search import PoisonSearch
 from samzapy.ports import Consumer
 
 

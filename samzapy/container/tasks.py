@@ -11,7 +11,7 @@ from samzapy import failpoints
 from samzapy.api.errors import TaskError
 from samzapy.container.commit_due import ASKED, END, RECORD
 from samzapy.container.commits import Commits
-from samzapy.container.firing import Firing
+from samzapy.container.firing_retries import Firing
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
 from samzapy.container.spec import ContainerSpec

@@ -1,6 +1,6 @@
 """A trace of a task's next records, for whoever asks: key and value, how long its hook took, what it put and sent, what it raised.
 
-While it is on, a traced record goes through the same loop as ever, alone instead of in a run of records, and its hook is watched from around it:
+While it is on, a traced record goes through the same loop as ever, alone instead of in a batch, and its hook is wrapped:
 nothing that it does is done in another way. While it is off, one attribute is looked at for each batch.
 """
 

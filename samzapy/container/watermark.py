@@ -125,7 +125,7 @@ class StageTime:
             return ""
         unproved = [lane for lane in self.lanes if lane.idle and not lane.proved]
         if unproved:
-            return f"{unproved[0].partition}, idle before: the broker is asked whether it still is"
+            return f"{unproved[0].partition}, idle so far: the broker is asked whether it has records"
         going = [lane for lane in self.lanes if not lane.idle and not lane.ended]
         if not going:
             known = [lane.at_s for lane in self.lanes if lane.position >= 0]
@@ -226,7 +226,7 @@ def _why(lane: Lane, now_s: float) -> str:
     if lane.leap is not None and lane.leap.records < LEAP_RECORDS:
         return f"{lane.partition}, whose newest record is too far ahead to count until others agree with it"
     if lane.is_empty and lane.rules.idle_ms is not None:
-        return f"{lane.partition}, which never had a record: left out when its broker has said so twice"
+        return f"{lane.partition}, which never had a record: ignored once its broker has confirmed that twice"
     if lane.position < 0:  # nobody has said where it stands: `at_s` means nothing yet
         return f"{lane.partition}, not read yet since the start"
     return f"{lane.partition}, silent for {_lasting(now_s - lane.at_s)}, {idle}"

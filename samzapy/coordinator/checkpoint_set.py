@@ -288,7 +288,7 @@ class CheckpointSet:
         """Refuse to delete another job's records: every changelog has a barrier of its owner."""
         if barrier is None:
             raise StateRefused(
-                f"{partition} has records, but no barrier of job {self._job}; they are not deleted.",
+                f"{partition} has records, but no sign of job {self._job}; they are not deleted.",
                 "Find out which application wrote them.",
             )
         try:

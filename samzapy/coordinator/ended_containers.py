@@ -202,7 +202,7 @@ class Liveness:
         elif at is not None and all(c.record != at.alone for c in found.caution.condemned):
             suspects = next(s for s in found.caution.suspects if s.piece is at)
             LOG.warning(
-                "container %d ended while it processed %s: processed again, %d at a time, to find the record that ends it",
+                "container %d ended while processing %s: they come again in batches of %d, to find the record that ends it",
                 member.number, _counted(at), next_limit(suspects),
             )  # fmt: skip
         return found

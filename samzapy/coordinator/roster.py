@@ -114,7 +114,7 @@ class Roster:
         with self.lock:
             member = self.members.get(container)
             if member is None or member.launch.id != launch_id or member.phase not in STARTED or self.is_stopping:
-                raise Superseded(f"launch {launch_id} of container {container} is not wanted any more.", "")
+                raise Superseded(f"launch {launch_id} of container {container} was replaced or given up.", "")
             named, applicant = member.owner.incarnation, member.applicant
             if named and named != incarnation:
                 raise Superseded(f"launch {launch_id} of container {container} has registered already, as {named}.", "")
@@ -209,7 +209,7 @@ class Roster:
     def _owner(self, container: int, incarnation: str) -> Member:
         member = self.members.get(container)
         if member is None or not member.is_live or member.owner.incarnation != incarnation:
-            raise Superseded(f"incarnation {incarnation} of container {container} was replaced.", "")
+            raise Superseded(f"this process of container {container}, {incarnation}, was replaced.", "")
         return member
 
     # -- the end -----------------------------------------------------------------------------------------------------------------------

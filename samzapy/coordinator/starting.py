@@ -11,7 +11,7 @@ from samzapy.coordinator.ownership_records import OwnershipRecords
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.ids import random_id
-from samzapy.plan.hosts import NoRoom, Start, choose_host
+from samzapy.plan.host_choice import NoRoom, Start, choose_host
 from samzapy.plan.members import Phase
 from samzapy.ports import Clock, Launcher
 

@@ -78,7 +78,7 @@ class Switchboard:
                 if question in line.waiting:
                     line.waiting.remove(question)
         if question.answer is None:
-            remedy = "It may be starting, ending, or its code may hold the interpreter."
+            remedy = "It may be starting or ending, or its code may hold Python's lock."
             raise ClusterUnreachable(f"container {container} did not answer within {wait_s:.0f} s.", remedy)
         if "error" in question.answer:
             raise ConfigurationError(f"container {container}: {question.answer['error']}", str(question.answer.get("remedy", "")))

@@ -110,6 +110,6 @@ def _doubt(ends: Mapping[TopicPartition, int], at_ms: int) -> str:
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at_ms / 1000))
     partitions = ", ".join(f"{partition} from {end}" for partition, end in sorted(ends.items()))
     return (
-        f"At {when} it had not grown yet; records from there on ({partitions}) that were committed before this was noticed may be counted in the wrong "
-        "task. Containers look before they commit, at most once a second."
+        f"At {when} it had not grown yet; records after that ({partitions}) that were committed before this was noticed may be counted in the wrong "
+        "task. Containers check before they commit, at most once a second."
     )

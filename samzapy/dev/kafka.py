@@ -28,7 +28,7 @@ from samzapy.dev.probe import ask_cluster
 from samzapy.dev.process import Server, end_all, explain_end, first_complaint
 from samzapy.dev.secure import ADMIN, BROKER, JOB, Secure
 from samzapy.dev.settings import BRIEF_JVM_OPTIONS, HOST, JVM_OPTIONS, LOGGING, Node, node_settings, properties_text
-from samzapy.kafka.access import set_passwords
+from samzapy.kafka.acls import set_passwords
 from samzapy.model.bounded_json import NOT_UNDERSTOOD, read_object
 from samzapy.private_files import read_regular
 

@@ -20,7 +20,7 @@ from samzapy.kafka.making import making
 from samzapy.kafka.new_partitions import PATIENCE_S, await_led, once_led
 from samzapy.kafka.open_files import used_up
 from samzapy.kafka.permissions import missing_access
-from samzapy.model.access import Access
+from samzapy.model.acls import Access
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import START_ITS_BROKER, Closing, TopicFacts, TopicOutline, TopicSpec
 

@@ -21,7 +21,7 @@ from samzapy.kafka.errors import MISSING, UNREACHABLE, log_error
 from samzapy.kafka.logins import Refusals
 from samzapy.kafka.making import making
 from samzapy.kafka.open_files import used_up
-from samzapy.kafka.unreadable import CODES, end_of_batch
+from samzapy.kafka.unreadable_batches import CODES, end_of_batch
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.native import hot_path
 from samzapy.ports import Closing, Fetch, Message, assigned_already, no_leader

@@ -24,7 +24,7 @@ from samzapy.api.errors import (
     shortened,
 )
 from samzapy.kafka.open_files import used_up
-from samzapy.plan.transactions import too_long
+from samzapy.plan.transaction_timeout import too_long
 from samzapy.ports import START_ITS_BROKER
 
 # a leader that was just elected and does not know the end yet, or one whose disk failed and that is about to be replaced

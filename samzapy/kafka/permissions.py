@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from samzapy.kafka.client import REQUEST_TIMEOUT_S, RETRY_S, Settings, quiet
 from samzapy.kafka.errors import FORBIDDEN, log_error
-from samzapy.model.access import CREATE, GROUP, TOPIC, TRANSACTIONAL_ID, Access
+from samzapy.model.acls import CREATE, GROUP, TOPIC, TRANSACTIONAL_ID, Access
 from samzapy.model.names import PROBE_ID
 
 _ABSENT = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND})

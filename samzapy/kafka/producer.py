@@ -95,8 +95,8 @@ class KafkaTransactionalProducer:
                     self._look_whether_refused()
                     continue  # the same call goes on where it was
                 if not cause.retriable() or time.monotonic() >= deadline:
-                    raise init_error(cause, f"init of {self._id}", self._timeout_ms) from None
-                self._wait_a_little(f"init of {self._id}", 0.05)
+                    raise init_error(cause, f"init_transactions of {self._id}", self._timeout_ms) from None
+                self._wait_a_little(f"init_transactions of {self._id}", 0.05)
 
     def _wait_a_little(self, doing: str, seconds: float) -> None:
         """Wait before the next attempt; serving the client may raise a fatal error."""
@@ -108,7 +108,7 @@ class KafkaTransactionalProducer:
     def _look_whether_refused(self) -> None:
         with contextlib.suppress(KafkaException):  # a fatal one is raised by `init` itself
             served(self._producer.poll, 0)
-        refused = self._refusals.error(f"init of {self._id}")
+        refused = self._refusals.error(f"init_transactions of {self._id}")
         if refused is not None:
             raise refused from None
 

@@ -16,8 +16,8 @@ LARGEST = 10**15  # of a record's time, either way from 1970: 31,000 years
 END = (1 << 63) - 1  # after every time: nothing comes any more
 _SECONDS_FROM, _1971 = 10**8, 31_536_000_000  # seconds since 1970 of the years after 1973, read as milliseconds, are all in the first weeks of 1970
 MILLISECONDS = (
-    "What `time=` of a stream (in a job file `inputs[].time`) gives is read as milliseconds since 1970. If it gives seconds, multiply them by 1000; "
-    "if the times are Kafka's timestamps, the producer must."
+    "`time=` of a stream (in a job file `inputs[].time`) must give milliseconds since 1970. If it gives seconds, multiply them by 1000; "
+    "if the times are Kafka's timestamps, correct the producer."
 )
 
 

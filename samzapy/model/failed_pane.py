@@ -23,4 +23,4 @@ class FailedPane:
     value: bytes = b""
 
     def __str__(self) -> str:
-        return f"the pane of {self.window!r} for key {self.shown}, {self.start} to {self.end} (ms since 1970)"
+        return f"the result of window {self.window!r} for key {self.shown}, {self.start} to {self.end} (ms since 1970)"

@@ -76,7 +76,7 @@ def marks_from_bytes(data: bytes | None, topic_id: str) -> dict[str, Mark]:
         if raw.get("v") != VERSION:
             raise ValueError("an unknown version")
         if raw["seal"] != _seal(dict(raw["marks"]), topic_id):
-            raise ValueError("its checksum is not that of marks which this job wrote into this topic: it is damaged, copied, or another program's")
+            raise ValueError("its checksum is wrong, so this job did not write it here: it is damaged, copied, or another program's")
         return {str(task): mark_from_json(mark) for task, mark in dict(raw["marks"]).items()}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"a record with the key of marks, which samzapy alone writes, holds none: {error}") from None
+        raise ValueError(f"a record with samzapy's own key for marks holds none: {error}") from None

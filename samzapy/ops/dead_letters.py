@@ -31,12 +31,12 @@ from samzapy.api.errors import (
     TopicMissing,
     TransactionAborted,
 )
-from samzapy.model.access import WRITE
+from samzapy.model.acls import WRITE
 from samzapy.model.dead_letter import BARRIER, WINDOW, DeadLetter, Origin, record_size, replay_headers, trace_headers
 from samzapy.model.marks import MARKS_KEY
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition, next_offset
-from samzapy.ops.access import also_needed
+from samzapy.ops.acls import also_needed
 from samzapy.ops.letters import Entry, Found, Sorting
 from samzapy.ops.replay_time import NOW, is_given_by, time_to_send, why_not_own
 from samzapy.ports import Clock, Consumer, Log, Message, TopicFacts, TransactionalProducer
@@ -204,7 +204,7 @@ class DeadLetters:
         if origin.topic not in self._inputs:
             is_pane = WINDOW in dict(entry.letter.headers)
             what = f"the dead letter of {origin}: no task of this job reads {origin.topic}, and nothing is sent to any other topic."
-            pane = f"the dead letter {entry.number} is a pane of a window, and no record: its window has gone on without it, and it cannot be sent back."
+            pane = f"the dead letter {entry.number} is a window's result, not a record: the window has gone on without it, and it cannot be sent back."
             look = f"Look at it: `samzapy dlq show JOB.yaml {entry.number}`"
             discard = f"discard it: `samzapy dlq discard JOB.yaml {entry.number} --execute`."
             return ConfigurationError(*((pane, f"{look}; {discard}") if is_pane else (what, f"{look}. Name others to replay.")))
@@ -212,7 +212,7 @@ class DeadLetters:
             return TopicMissing(f"the dead letter of {origin}: that partition no longer exists.", "Name others to replay.")
         if origin.topic in self.not_read:
             return ConfigurationError(
-                f"the dead letter of {origin}: no checkpoint of this job knows {origin.topic}, so its records are removed before the next run.",
+                f"the dead letter of {origin}: no checkpoint of this job knows {origin.topic}, so the next run begins by removing its records.",
                 "Start the job first, then send it back.",
             )
         next_offset = self._next_of(entry.letter)

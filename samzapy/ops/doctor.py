@@ -15,7 +15,7 @@ from samzapy.api.errors import ConfigurationError
 from samzapy.config.extras import install_line, line_for
 from samzapy.config.units import format_duration
 from samzapy.config.web_check import is_loopback
-from samzapy.plan.transactions import LIMIT, too_long
+from samzapy.plan.transaction_timeout import LIMIT, too_long
 from samzapy.spark.settings import is_local
 
 GIB, MIB = 1 << 30, 1 << 20

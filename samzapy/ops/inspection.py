@@ -262,7 +262,7 @@ def owned_by_another(
                 return f"{partition} belongs to store {found.store!r} of {found.job}-{found.id}, {found.task}"
             ours = True
     if unmarked and barriers and not ours:
-        return f"{min(barriers)} has records, but no barrier of job {job}"
+        return f"{min(barriers)} has records, but no sign of job {job}"
     return None
 
 

@@ -151,8 +151,8 @@ def told(again: Sequence[Entry], waiting: Sequence[Entry]) -> str:
     """What to know, and to do, about those that are read again."""
     which = "--all" if len(again) == len(waiting) else " ".join(e.number for e in again[:MAX_NAMED])
     more = f" (and so on: {len(again)} in all)" if which != "--all" and len(again) > MAX_NAMED else ""
-    are = f"{len(again)} dead letters wait, of records that are" if len(again) > 1 else "a dead letter waits, of a record that is"
+    are = f"{len(again)} dead letters wait whose records are" if len(again) > 1 else "a dead letter waits whose record is"
     return (
-        f"{are} read again: sent back after that as well, it would count twice. Those that fail again become dead letters again, so discard the old ones"
+        f"{are} read again: a record that is also sent back counts twice. Those that fail again become dead letters again, so discard the old ones"
         f"{more} before the next run: samzapy dlq discard JOB.yaml {which} --execute"
     )

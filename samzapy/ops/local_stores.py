@@ -172,7 +172,7 @@ class LocalState:
             )
         missing, extra = len(expected.keys() - there.keys()), len(there.keys() - expected.keys())
         other = sum(1 for k in expected.keys() & there.keys() if expected[k] != there[k])
-        detail = f"against {place.log} up to {position}: {missing} missing, {extra} extra, {other} with another value; remedy: delete the store's folder"
+        detail = f"compared with {place.log} up to {position}: {missing} entries missing, {extra} extra, {other} with another value; delete the store's folder"
         return StoreReport(place.task.name, place.store, "differs", len(there), detail, good=False)
 
     def _place(self, consumer: Consumer, task: str, store: str) -> _Place:

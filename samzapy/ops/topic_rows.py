@@ -67,8 +67,8 @@ def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None,
     wrong = what_is_wrong(spec, facts)
     if spec.name in grown:
         wrong = (
-            f"has {facts.partitions} partitions, and had at most {begun_with} when this job's state was created; give it another name in the program, and "
-            "also the state after it, or run `samzapy reset JOB.yaml`"
+            f"has {facts.partitions} partitions, and had at most {begun_with} when this job's state was created; give it and "
+            "the state after it other names in the program, or run `samzapy reset JOB.yaml`"
         )
     elif not grown and begun_with == facts.partitions and spec.name != job.coordinator_topic and not is_between(spec):
         if not JobTopics.of(settings).is_bound:

@@ -19,7 +19,7 @@ from samzapy.model.ownership import FirstRun, Ledger
 from samzapy.ops.inspection import foreign_changelog
 from samzapy.ops.made_again import refuse_to_make_again
 from samzapy.ops.other_jobs import refuse_others
-from samzapy.ops.transactions import refuse_too_long, try_init
+from samzapy.ops.transaction_timeout import refuse_too_long, try_init
 from samzapy.plan.grown_topics import STATE_IS_LOST, too_many_partitions
 from samzapy.plan.lost_topics import coordinator_emptied, differs_from_first_run
 from samzapy.plan.topics import DEAD_LETTERS, command_that_makes, expiring_letters, internal_topics, what_is_wrong
@@ -267,7 +267,7 @@ def _refuse_collisions(users: list[str], wanted: list[TopicSpec]) -> None:
 
 
 def create_topics(settings: Settings, log: Log, clock: Clock) -> list[str]:
-    """Create outputs that give `partitions`, and internal topics; returns the names created.
+    """Create outputs that have `partitions`, and internal topics; returns the names created.
 
     Raises:
         TopicMissing: an input is missing, so the number of tasks is not known. StateRefused: as `refuse_to_make_again`. Others as `prepare_topics`;

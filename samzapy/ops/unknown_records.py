@@ -49,7 +49,7 @@ def remove_unknown_records(settings: Settings, log: Log, clock: Clock) -> None:
         if unknown:
             admin.delete_records(unknown)
             LOG.warning(
-                "internal topic %s held records that no checkpoint of this job knows, from before that stage was forgotten or the job was reset: "
+                "internal topic %s held records that no checkpoint of this job knows, from before a `checkpoint forget` or `reset`: "
                 "they were removed", ", ".join(sorted({place.topic for place in unknown})),
             )  # fmt: skip
 

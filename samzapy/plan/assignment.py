@@ -4,7 +4,7 @@ It guarantees: every task is in exactly one container; no two containers differ 
 as that allows; a plan applied to its own result changes nothing. A task that moves is stopped, committed and restored, so a move is
 never made to bring state nearer; but which tasks move, and where to, is chosen so that as little as possible must be read.
 
-The method has three steps. Containers get provisional hosts by the tasks they have now (see placement.py). Containers with too many
+The method has three steps. Containers get provisional hosts by the tasks they have now (see preferred_hosts.py). Containers with too many
 tasks give up those whose newest state lies elsewhere, then those that find the best state where there is room; the tasks that are left
 over are seated like containers are on hosts: who would lose most elsewhere chooses first. Then the hosts are decided again, by the tasks
 that the containers have now. All of it is a function of its arguments: the same facts give the same plan.
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from samzapy.api.errors import LauncherError
-from samzapy.plan.placement import Locality, Seats, Worth, newest, place, seat, weigh
+from samzapy.plan.preferred_hosts import Locality, Seats, Worth, newest, place, seat, weigh
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ are processed in transactions of one 32nd, and so on, until a record is alone. A
 milliseconds, hence the 32nd: 500 suspects need two more deaths until the record is alone.
 
 A record is condemned by two deaths at which it was alone and which the process brought about itself: it crashed or exited, or it fell silent and
-a stack shows the line of a hook. SIGKILL, a lost executor or silence without a stack is no proof: the kernel's OOM killer, an operator and a cluster
+a stack shows the line of a hook. SIGKILL, a lost executor or missing heartbeats without a stack are no proof: the kernel's OOM killer, an operator and a cluster
 end processes so, and whoever does that every few seconds hits a slow record each time. Such deaths narrow the search, but condemn nothing. A record
 that was alone at too many of them ends the job, which names it: people decide.
 

@@ -70,8 +70,8 @@ def refuse_left_out(everywhere: Mapping[str, int], tasks: int) -> None:
     if few:
         counted = ", ".join(f"{topic} has {n}" for topic, n in few.items())
         raise ConfigurationError(
-            f"the job has {tasks} tasks, and a topic of `broadcast` has a partition for each: {counted}.",
-            f"With Kafka's own tools, give {' and '.join(few)} {tasks} partitions, then start the job again: a new one gets the "
+            f"the job has {tasks} tasks, and a topic of `broadcast` needs a partition for each: {counted}.",
+            f"With Kafka's own tools, give {' and '.join(few)} {tasks} partitions, then start the job again: new partitions get "
             "records that are sent from then on.",
         )
 

@@ -24,7 +24,7 @@ def grown_inputs(inputs: str, tasks: int, before: int) -> StateMismatch:
 
 KEEPS_PARTITIONS = (
     "Kafka takes no partitions back: run `samzapy reset JOB.yaml`, or give the job a new `id`, and read the inputs again from the start. Or give the topic "
-    "another name in the program, and also the state after it: that state begins empty, and what waits in the old topic is given up."
+    "and the state after it other names in the program: that state begins empty, and what waits in the old topic is given up."
 )
 
 
@@ -63,7 +63,7 @@ def too_many_partitions(counts: Mapping[str, int], internal: Collection[str], ne
     if grown := {topic: count for topic, count in more.items() if topic not in new}:
         return grown_internal(grown, before)
     return StateMismatch(
-        f"{_internal(more, 'would get {} partitions')}, and this job's state was created with {before} tasks, of which there may be no more.",
+        f"{_internal(more, 'would get {} partitions')}, and this job's state was created with {before} tasks, and cannot take more.",
         f"Give `partitions={before}` or fewer in the program; or give the job a new `id`.",
     )
 

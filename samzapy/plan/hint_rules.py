@@ -28,9 +28,9 @@ GROWS_MIB, FAR_S = 10.0, 5.0
 ROOM = 0.8  # of a container's time that a job of the right size takes
 WHEN_IT_RETURNS = (
     "When it returns, the container goes on by itself. After `commit.timeout` ({hang}) the container is ended and "
-    "started again, and the record is processed again; if that hangs too, `on_error` of the job file applies to it: unless set, the job ends and names it."
+    "started again, and the record is processed again; if that hangs too, `on_error` of the job file applies: unless set, the job ends and names the record."
 )
-NO_HURRY = "Until then its records are processed late, and none is lost as long as Kafka keeps them (the topic's `retention.ms`)."
+NO_HURRY = "Meanwhile its records are processed late, and none is lost as long as Kafka keeps them (the topic's `retention.ms`)."
 LOOK_AT_BROKERS = "Find out whether a broker is down, or whether its disk or network is busy."
 MORE_MEMORY = (
     "`containers.memory` is only what stores and caches take; Python and the job's code come on top, and all of it has to fit into the host's memory. Set "
@@ -71,7 +71,7 @@ def _stuck_hook(job: JobFacts) -> Iterator[Finding]:
         if c.silent_s >= STUCK_S and c.at:
             yield Finding(
                 "stuck-hook", ACT, f"Code of the job in container {c.number}{c.record} has not returned for {duration(c.silent_s)}; it is at {c.at}.",
-                {}, f"See what it waits for: `samzapy debug stack JOB.yaml --container {c.number}` {then}", f"container {c.number}", for_s=c.silent_s,
+                {}, f"See what it waits for: `samzapy debug stack JOB.yaml --container {c.number}`. {then}", f"container {c.number}", for_s=c.silent_s,
             )  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def _skew(job: JobFacts) -> Iterator[Finding]:
         busy = f"container {own.number} is busy {100 * (own.busy or 0.0):.0f} % of its time, the others {100 * max(others):.0f} % at most"
         rates = {"its_records_per_second": round(top.arriving or 0.0), "usual_per_second": round(usual), "tasks": len(known)}
         detail = f"it gets {top.arriving or 0.0:,.0f} records/s, the median of the {len(known)} tasks is {usual:,.0f} records/s"
-        which = f'Which keys {top.name} gets: `samzapy debug trace JOB.yaml "{top.name}" --records 100` {NO_HURRY}'
+        which = f'Which keys {top.name} gets: `samzapy debug trace JOB.yaml "{top.name}" --records 100`. {NO_HURRY}'
         if top.hottest >= HOT:
             key = f"One key makes {100 * top.hottest:.0f} % of the records of {top.name}, which gets {share:.0f} % of all; {busy}."
             remedy = f"Split that key, or sum its records up earlier; more containers do not help. {which}"

@@ -38,8 +38,8 @@ def checkpoints_gone(job: Job) -> StateRefused:
 def coordinator_emptied(job: Job, start: int) -> StateRefused:
     """The error if records were deleted from the coordinator topic: nothing of samzapy does that, and compaction does not move the log start."""
     return StateRefused(
-        f"coordinator topic {job.coordinator_topic} starts at offset {start}: records before it were deleted. An order of `checkpoint set` that no "
-        "start has carried out yet may be lost, and so may what the job's first run found.",
+        f"coordinator topic {job.coordinator_topic} starts at offset {start}: records before it were deleted. A `checkpoint set` that no "
+        "start has carried out yet may be lost, and so may the record of the job's first run.",
         "Run `samzapy reset JOB.yaml --coordinator --execute`, which deletes that topic alone: state and checkpoints stay, and the next run continues "
         "from them. Then repeat a `checkpoint set` that no start has carried out yet, with --reset-state if it had that.",
     )

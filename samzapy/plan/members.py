@@ -86,7 +86,7 @@ def next_phase(container: int, phase: Phase, event: Event) -> Phase:
     """
     after = TRANSITIONS[phase].get(event)
     if after is None:
-        raise IllegalTransition(f"container {container} is {phase}, and what happens is not allowed then: {event}")
+        raise IllegalTransition(f"container {container} is {phase}, so this must not happen: {event}")
     return after
 
 

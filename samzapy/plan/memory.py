@@ -22,7 +22,7 @@ def killed_for_memory(end: ProcessEnd, resident: int | None, budget: int, heard_
     if resident is not None:
         reading = f"its memory was {resident / MIB:.0f} MiB {heard_s:.1f} s before, containers.memory is {budget / MIB:.0f} MiB"
     if kernel_killed:
-        cause = "the kernel has killed a process for lack of memory since it started"
+        cause = "since it started, the kernel killed a process for lack of memory"
     elif resident is not None and resident >= NEAR * budget:
         cause = "the kernel or the cluster may have killed it for its memory"
     else:

@@ -100,7 +100,7 @@ def restart_or_end(
         suspected: the record that was alone at this death and others, which do not prove that it was the reason.
     """
     if hopeless is not None:
-        return EndJob(f"record {hopeless.record} ended it {hopeless.deaths} times, the last ones while `on_error` was applied to the record")
+        return EndJob(f"record {hopeless.record} ended it {hopeless.deaths} times, the last times while `on_error` was applied to the record")
     if suspected is not None and suspected.alone > max_restarts:
         return EndJob(f"{suspected.alone} of its processes ended while record {suspected.piece} alone was processed; that does not prove that it ended them")
     if not deaths[-1][1]:

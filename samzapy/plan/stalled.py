@@ -32,7 +32,7 @@ class OpenTransaction:
 
     def __str__(self) -> str:
         whose = "a transaction of the job's own, of a container that ended or has not committed yet," if self.is_jobs_own else "another application's transaction"
-        then = "; the task waits for the records after it" if self.barrier is None else f", before this start's barrier at {self.barrier}"
+        then = "; the task waits for the records after it" if self.barrier is None else f", and this start has to read to {self.barrier}"
         return f"{self.partition}: {whose} is open at {self.offset}{then}"
 
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from samzapy.plan.assignment import divide, members
-from samzapy.plan.placement import Locality, Worth, weigh
+from samzapy.plan.preferred_hosts import Locality, Worth, weigh
 
 
 def standbys(

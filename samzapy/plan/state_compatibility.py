@@ -63,7 +63,7 @@ def other_inputs(checkpoint: Checkpoint, present: Collection[str]) -> Refuse | s
         "shows what it would do.",
     )
 
-OPEN_WINDOWS = "With the state of a window go the records of its windows that are still open."
+OPEN_WINDOWS = "If it is a window, the records of its open windows are deleted, too."
 
 
 def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
@@ -72,14 +72,14 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
         name = subject.removeprefix(OPERATOR)
         return Refuse(
             f"{subject} was {old!r} when its state was written; the program now says {new!r}, which cannot go on with that state.",
-            f"Change it back; or do both: 1. give it another name, under which it begins empty; 2. {_drop(name)} {OPEN_WINDOWS}",
+            f"Change that back; or do both: 1. give {name!r} another name, so it begins empty; 2. {_drop(name)} {OPEN_WINDOWS}",
         )
     if subject.startswith(INTERNAL):
         name, topic = subject.removeprefix(INTERNAL), Job(checkpoint.job, checkpoint.id).internal_topic(subject.removeprefix(INTERNAL))
         return Refuse(
             f"{subject} was {old!r} when records were written there; the program now says {new!r}, which cannot read them.",
-            f"Change {name!r} back; or give it another name, and, to give up what waits in the old topic, `samzapy checkpoint forget JOB.yaml {topic}`, "
-            "which shows what it would do; run it again with `--execute`.",
+            f"Change {name!r} back; or give it another name and, to give up what waits in the old topic, run `samzapy checkpoint forget JOB.yaml {topic}`, "
+            "which shows what it would do; then add `--execute`.",
         )
     if subject.startswith(PARTITIONS):
         topic = subject.removeprefix(PARTITIONS)
@@ -90,10 +90,10 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
         )
     if subject.startswith(TIME):
         return Refuse(
-            f"{subject} was {old!r} so far, up to a time that is in the checkpoint; now it is {new!r}: records would be late, or close windows, because of "
-            "times that are not theirs.",
+            f"{subject} was {old!r} so far, up to a time that is in the checkpoint; now it is {new!r}: by that time, records would be late, or "
+            "close windows.",
             "Change it back; or delete the state and say where inputs continue: `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`, which shows what "
-            "it would do; run it again with `--execute`.",
+            "it would do; then add `--execute`.",
         )
     if subject.endswith(TABLE):
         name = next((s for s in checkpoint.stores if subject == table_subject(s)), "NAME")
@@ -104,7 +104,7 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
         )
     if subject.endswith(KEY_FIELDS):
         return Refuse(
-            f"{subject} were {old!r} when its state was written; the class now has {new!r}. Keys are found by their bytes: each would begin again, empty.",
+            f"{subject} were {old!r} when its state was written; the class now has {new!r}. Keys are found by their bytes: none would find its state.",
             "Change the class back; or use a class of another name, and another store, which begins empty; or run `samzapy reset JOB.yaml` to start over.",
         )
     return Refuse(
@@ -128,8 +128,8 @@ def _lost(checkpoint: Checkpoint, name: str, fingerprint: Mapping[str, str]) -> 
     topic = Job(checkpoint.job, checkpoint.id).internal_topic(name)
     return Refuse(
         f"the internal topic {name!r} ({topic}), through which records go to a following stage, is not in the program any more{renamed}",
-        f"{f'Name it {name!r}' if near else f'Put {name!r} back'}, so that what waits in it is read; or, to give that up, `samzapy checkpoint forget "
-        f"JOB.yaml {topic}`, which shows what it would do; run it again with `--execute`.",
+        f"{f'Name it {name!r}' if near else f'Put {name!r} back'}, so that what waits in it is read; or, to give that up, run `samzapy checkpoint forget "
+        f"JOB.yaml {topic}`, which shows what it would do; then add `--execute`.",
     )
 
 
@@ -164,4 +164,4 @@ def _new(checkpoint: Checkpoint, stores: Mapping[str, bool]) -> list[str]:
 
 
 def _drop(name: str) -> str:
-    return f"to delete its state permanently, `samzapy state drop JOB.yaml {name}`, which shows what it would do; run it again with `--execute`."
+    return f"to delete its state permanently, run `samzapy state drop JOB.yaml {name}`, which shows what it would do; then add `--execute`."

@@ -1,6 +1,6 @@
 """How many records a container puts into one transaction, decided from what became of those before it. Two things make transactions smaller:
 
-    the search   one was aborted: its records come again in smaller ones, until a record that is refused is alone (poison_search.py)
+    the search   one was aborted: its records come again in smaller ones, until a record that is refused is alone (refused_record_search.py)
     the brokers  they took half or more of the time that they have for a commit: half as many records, whether it was committed or not
 
 The search lets them grow to where it began, in steps of four after two commits. What fits the brokers is learnt, and stays: it doubles after
@@ -77,7 +77,7 @@ def why_smaller(records: int, seconds: float, at: str, most: int, patience: str)
     `most`: what a transaction holds now. `patience`: the setting that says how long a commit may take, with its value."""
     name = patience.split()[0]
     return (
-        f"commits take the brokers too long: one of {records:,} record{'s' * (records != 1)} took {seconds:.0f} s until {at}, and {patience}. "
+        f"commits take the brokers too long: one with {records:,} record{'s' * (records != 1)} took {seconds:.0f} s until {at}, and {patience}. "
         f"So a transaction holds at most {most:,} record{'s' * (most != 1)} now. See whether a broker is away, this host's clock was set back, "
         "or a quota holds this client back (kafka-configs.sh --bootstrap-server BROKER --describe --entity-type clients); "
         f"lift the quota, raise {name}, or write fewer bytes per record"

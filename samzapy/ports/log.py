@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Protocol, Self
 
 from samzapy.api.errors import LogError, NoLeader
-from samzapy.model.access import Access
+from samzapy.model.acls import Access
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports.producers import PlainProducer, TransactionalProducer
 

@@ -110,7 +110,7 @@ def _lost(value: Any, read: Any, place: str, dumps: Callable[[Any], bytes], come
         is_its = isinstance(value, cls)
         may_lose = not is_its or (comes_back and type(value) is not cls)
         if may_lose and (missing := _not_read(json.loads(dumps(value)), cls)):
-            return f"Expected `{cls.__name__}`, got `{type(value).__name__}`, whose {missing} it does not have - at `{place}`"
+            return f"Expected `{cls.__name__}`, got `{type(value).__name__}`, which also has {missing} - at `{place}`"
         pairs = [(getattr(value, name), getattr(read, name), f"{place}.{name}") for name in names] if is_its else []
     return next((said for one, other, where in pairs if (said := _lost(one, other, where, dumps, comes_back))), "")
 

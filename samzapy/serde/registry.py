@@ -117,5 +117,5 @@ def _own_serde(name: str, folders: Sequence[Path]) -> OwnSerde:
     if not callable(getattr(serde, "encode", None)) or not callable(getattr(serde, "decode", None)):
         raise ConfigurationError(f"serde {name}: {path} has no methods `encode` and `decode`.", _REMEDY)
     if getattr(serde, "key_order", "bytes") not in ("bytes", "signed"):
-        raise ConfigurationError(f"serde {name}: its key_order is {serde.key_order!r}.", "It is 'bytes' or 'signed'.")
+        raise ConfigurationError(f"serde {name}: its key_order is {serde.key_order!r}.", "Write 'bytes' or 'signed'.")
     return OwnSerde(name, serde)

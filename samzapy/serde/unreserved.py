@@ -31,4 +31,4 @@ class UnreservedKeys:
 
 
 def _reserved() -> TaskError:
-    return TaskError(f"the key {MARKS_KEY!r} is samzapy's own in internal topics.", "Drop such records before it: .filter(…).")
+    return TaskError(f"the key {MARKS_KEY!r} is samzapy's own in internal topics.", "Drop such records earlier: .filter(…).")

@@ -169,7 +169,7 @@ class App:
     def refuse_no_count(partitions: object, what: str, where: str) -> None:
         """Raise ConfigurationError if `partitions` is neither None nor a whole number from 1 on."""
         if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1):
-            raise refused(f"{what}: partitions={partitions!r}", "It is a whole number, from 1 on.", where)
+            raise refused(f"{what}: partitions={partitions!r}", "Write a whole number, 1 or more.", where)
 
     @staticmethod
     def refuse_key(key: Any, what: str, where: str) -> None:
@@ -197,7 +197,7 @@ class App:
         where, what = place(), f"to({topic!r})"
         _refuse_no_topic(topic, where)
         if timestamps not in ("time", "send"):
-            raise refused(f"{what}: timestamps={timestamps!r}", "It is 'time' or 'send'.", where)
+            raise refused(f"{what}: timestamps={timestamps!r}", "Write 'time' or 'send'.", where)
         self.refuse_no_count(partitions, what, where)
         key_kind = node.key if key is None else kind_of(key, f"{what}, key=…")
         value_kind = node.value or Kind(JSON) if value is None else kind_of(value, f"{what}, value=…")
@@ -207,7 +207,7 @@ class App:
                 if (other.key.serde, other.value and other.value.serde) != (key_kind.serde, value_kind.serde):
                     raise refused(f"{what}: at {other.where} it is written as {other.key} and {other.value}", "Give the topic the same kinds in both places.", where)
                 if None not in (partitions, other.partitions) and other.partitions != partitions:
-                    raise refused(f"{what}: at {other.where} it has {other.partitions} partitions", "Say it once.", where)
+                    raise refused(f"{what}: at {other.where} it has {other.partitions} partitions", "Give it in one place.", where)
         self.add(To, inputs=(node,), key=key_kind, value=value_kind, topic=topic, partition=by, partitions=partitions, timestamps=timestamps)
 
     def _refuse_twice(self, topic: str, where: str) -> None:
@@ -220,7 +220,7 @@ class App:
 def _timing(what: str, delay: Any, idle: Any, when_idle: str, ahead: Any, by_clock: bool, where: str) -> Timing | None:
     """What a stream says of its event time; None: nothing."""
     if when_idle not in ("hold", "advance"):
-        raise refused(f"{what}when_idle=…): {when_idle!r}", "It is 'hold' or 'advance'.", where)
+        raise refused(f"{what}when_idle=…): {when_idle!r}", "Write 'hold' or 'advance'.", where)
     if delay is None and not by_clock:
         return None
 

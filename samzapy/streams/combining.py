@@ -103,8 +103,8 @@ def not_for(name: str) -> StateUnreadable:
     """The error that a record is a sum which cannot be used here."""
     return StateUnreadable(
         f"the record is a partial sum of several records, which an earlier version of the program wrote; {name!r} as it is now cannot take it.",
-        "No record is at fault, so `on_error` does not apply. Run the earlier version of the program, with `combine=False` in the key_by before this window, and "
-        "run it for a minute: it takes the sums that wait and makes no new ones. Then stop it and make the change.",
+        "No record is at fault, so `on_error` does not apply. In the earlier version of the program, set `combine=False` in the key_by before this window, "
+        "and run that for a minute: it takes the sums that wait and makes no new ones. Then stop it, and run the new version.",
     )
 
 

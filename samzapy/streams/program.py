@@ -34,7 +34,7 @@ from samzapy.streams.partition_choice import partition_names
 from samzapy.streams.places import OURS
 from samzapy.streams.task_windows import Stage, TaskWindows
 from samzapy.streams.unchanged import unchanged
-from samzapy.streams.unreadable import of_tables
+from samzapy.streams.unreadable_state import of_tables
 from samzapy.streams.walk import readers, sources
 from samzapy.streams.window_shapes import PANE
 from samzapy.streams.windowed import Late, WindowAggregate, late_of, pane_json, windows_of
@@ -163,11 +163,11 @@ class Program:
     # -- what the code calls -----------------------------------------------------------------------------------------------------------
 
     def _no_key(self, number: int) -> NoReturn:
-        remedy = "Drop such records before it: .filter(lambda value, key: key is not None). Those of a table: `on_error: {then: skip}` in the job file."
+        remedy = "Drop such records earlier: .filter(lambda value, key: key is not None). Those of a table: `on_error: {then: skip}` in the job file."
         raise TaskError("the record has no key, and this operator keeps state by key.", remedy)
 
     def _no_new_key(self, number: int) -> NoReturn:
-        raise TaskError("its function gave None, and a record needs a key.", "Drop such records before it: .filter(…).")
+        raise TaskError("its function gave None, and a record needs a key.", "Drop such records earlier: .filter(…).")
 
     def _no_value(self, number: int) -> NoReturn:
         raise TaskError("its function gave None, which a table cannot keep.", "Return the new accumulator.")
@@ -182,7 +182,7 @@ class Program:
 
     def _before_1970(self, number: int, given: int) -> NoReturn:
         """A time that is given to a window, and with which its pane could not be written."""
-        said = f"time=… gave {given}, which is before 1970: the pane of its window could not be written with its time."
+        said = f"time=… gave {given}, which is before 1970: its window's result could not be written with its time."
         raise TaskError(said, "Drop such records before the window: .filter(lambda value, time: time >= 0); or write the panes with timestamps=\"send\".")
 
     def _wrong_kind(self, number: int, value: Any) -> NoReturn:

@@ -46,9 +46,9 @@ def _in_order(value: Any) -> tuple[int, Any]:
 
 def _remedy(value: Any) -> str:
     if value is None:
-        return "Give it something else in its place, or drop such values before it: .filter(…)."
+        return "Use another value in its place, or drop such values earlier: .filter(…)."
     if isinstance(value, datetime):
-        return "Give it a number: its .timestamp()."
+        return "Use the value's .timestamp()."
     if isinstance(value, date):
-        return "Give it a number or a text: its .toordinal() or .isoformat()."
+        return "Use the value's .toordinal() or .isoformat()."
     return "Give it a number, a text, or a list or tuple of these."

@@ -131,7 +131,7 @@ def lookup(stream: Stream[Any, Any], table: Table[Any, Any], on: Any, how: str) 
     where = place()
     keeper = stream.app.keeper(table, "lookup")
     if how not in ("left", "inner"):
-        raise refused(f"lookup: how={how!r}", "It is 'left' or 'inner'.", where)
+        raise refused(f"lookup: how={how!r}", "Write 'left' or 'inner'.", where)
     found = None if on is None else function(on, "lookup(on=…)", where)
     is_whole = isinstance(keeper, TableSource) and keeper.broadcast
     if found is not None and not is_whole:

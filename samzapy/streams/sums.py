@@ -105,4 +105,4 @@ def _with(parts: list[float], value: float) -> list[float]:
 
 def _refuse_not_finite(value: Any) -> None:
     if isinstance(value, float) and not math.isfinite(value):
-        raise TaskError(f"agg.sum is given {value}, which no store holds.", "Drop such values before it: .filter(…).")
+        raise TaskError(f"agg.sum is given {value}, which no store holds.", "Drop such values earlier: .filter(…).")

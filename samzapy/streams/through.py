@@ -34,10 +34,10 @@ def repartition(stream: Stream[Any, Any], name: str, by: Any, value: Any, partit
     """What `Stream.repartition` gives."""
     where, what = place(), f"repartition({name!r})"
     if isinstance(by, str) and by not in (KEY, ROUND_ROBIN):
-        raise refused(f"{what}: by={by!r}", f"It is {KEY!r}, {ROUND_ROBIN!r}, or a function that gives the number of the partition.", where)
+        raise refused(f"{what}: by={by!r}", f"Give {KEY!r}, {ROUND_ROBIN!r}, or a function that gives the number of the partition.", where)
     found = None if isinstance(by, str) else function(by, f"{what}, by=…", where)
     if type(choices) is not int or choices < 1:
-        raise refused(f"{what}: choices={choices!r}", "It is a whole number, 1 or more: among how many partitions a key's records are spread.", where)
+        raise refused(f"{what}: choices={choices!r}", "Give a whole number, 1 or more: among how many partitions a key's records are spread.", where)
     if choices > 1 and by != KEY:
         raise refused(f"{what}: choices={choices} with by=…", "`choices` works only if the key chooses the partition.", where)
     of_key = "repartition" if choices == 1 else PARTIAL_KEY

@@ -213,7 +213,7 @@ def refuse_timeless(node: Node, what: str, where: str) -> None:
         if not isinstance(source, Source):
             raise refused(f"{what}: the changes of a table have no event time", "Read the topic as a stream: app.stream(…).", where)
         if source.timing is None:
-            hint = f"app.stream({source.topic!r}, …, watermark_delay=\"5s\"): how much older than the newest record of its partition may a record be?"
+            hint = f"Set app.stream({source.topic!r}, …, watermark_delay=\"5s\"): how much older than its partition's newest record a record may be."
             raise refused(f"{what}: nothing says how late records of {source.topic!r} may be", hint, where)
 
 

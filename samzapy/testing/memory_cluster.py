@@ -16,7 +16,7 @@ from functools import partial
 from typing import TypeVar
 
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.plan.transactions import LIMIT_AS_SHIPPED_MS
+from samzapy.plan.transaction_timeout import LIMIT_AS_SHIPPED_MS
 from samzapy.ports import Clock, no_leader
 from samzapy.ports.log import DEFAULT_DELETE_RETENTION_MS
 from samzapy.testing.memory_chance import Chance
@@ -65,7 +65,7 @@ class MemoryCluster(MemoryTopics):
         session, markers = self._transactions.init(transactional_id, timeout_s)
         self._send_markers(markers)
         if session is None:
-            raise Refused(Answer.CONCURRENT_TRANSACTIONS, f"init of {transactional_id}")
+            raise Refused(Answer.CONCURRENT_TRANSACTIONS, f"init_transactions of {transactional_id}")
         return session
 
     def add_partition(self, session: Session, partition: TopicPartition) -> None:

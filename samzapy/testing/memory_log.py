@@ -13,9 +13,9 @@ from typing import TypeVar
 
 from samzapy.api.errors import ClusterUnreachable, LogError, NoLeader
 from samzapy.model import lease_times
-from samzapy.model.access import Access
+from samzapy.model.acls import Access
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.plan.transactions import LIMIT
+from samzapy.plan.transaction_timeout import LIMIT
 from samzapy.ports import Closing, Fetch, TopicFacts, TopicOutline, TopicSpec, assigned_already, no_leader
 from samzapy.testing.memory_chance import Chance
 from samzapy.testing.memory_cluster import MemoryCluster

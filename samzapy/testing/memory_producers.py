@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence, Set
 from typing import TypeVar
 
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, RecordRejected, TimestampRefused, TransactionAborted
-from samzapy.plan.transactions import too_long
+from samzapy.plan.transaction_timeout import too_long
 from samzapy.ports import Delivered, Outgoing
 from samzapy.testing.memory_cluster import MemoryCluster
 from samzapy.testing.memory_network import SLOW_S
@@ -47,12 +47,12 @@ class MemoryTransactionalProducer:
         if self._is_closed:
             raise InDoubt("the producer is closed.", "Make a new one.")
         if self._outbox is not None:
-            raise LogError(f"init of {self._id}: it is initialised already.", "Make a new one.")
+            raise LogError(f"init_transactions of {self._id}: it is initialised already.", "Make a new one.")
         self._faulty("init", None)
         self._fenced, self._in_transaction = None, False
         if self._timeout_s * 1000 > self._cluster.longest_transaction_ms:
             raise too_long(round(self._timeout_s * 1000))
-        doing = f"init of {self._id}"
+        doing = f"init_transactions of {self._id}"
         deadline = self._cluster.clock.monotonic() + INIT_TIMEOUT_S
         try:
             session, _ = self._ask("init", doing, lambda: self._cluster.init_producer(self._id, self._timeout_s), deadline)

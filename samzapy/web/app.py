@@ -235,7 +235,7 @@ class _OnlyByName:
         if scope["path"] in HEALTH or self._names.allow(name):
             await self._app(scope, receive, send)
             return
-        error = f"this job is not asked for by the name {name[:100]!r}; add it to `web: {{names: [...]}}` of the job file if it is right"
+        error = f"host name {name[:100]!r} is not allowed for this job; if it is right, add it to `web: {{names: [...]}}` of the job file"
         await JSONResponse({"error": error}, MISDIRECTED)(scope, receive, send)
 
 

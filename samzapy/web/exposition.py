@@ -30,7 +30,7 @@ OF_TASKS: Mapping[str, tuple[Any, str, str]] = {
     "dead_letters": (CounterMetricFamily, "dead_letters", "Records set aside (on_error: dead_letter), since the container started."),
     "lag": (GaugeMetricFamily, "lag_records", "read_committed end minus next offset, over the task's partitions."),
     "behind_s": (GaugeMetricFamily, "behind_seconds", "How old the task's last processed record is while others wait; 0 while none do."),
-    "busy_s": (CounterMetricFamily, "task_busy_seconds", "How long the task's records have been processed, since the container started."),
+    "busy_s": (CounterMetricFamily, "task_busy_seconds", "Seconds spent on processing the task's records, since the container started."),
     "running": (GaugeMetricFamily, "task_running", "1 while the task runs."),
     "moved": (GaugeMetricFamily, "task_moved_seconds", "How long no container ran the task when it was last moved."),
 }
@@ -138,7 +138,7 @@ class _Collector:
         rss = GaugeMetricFamily("samzapy_rss_bytes", "Memory of the container's process.", labels=labels)
         phases = HistogramMetricFamily("samzapy_commit_phase_seconds", "Parts of commits: send, decide, apply.", labels=[*labels, "phase"])
         age = HistogramMetricFamily(
-            "samzapy_end_to_end_seconds", "How old records are when their effect is committed: of each commit the newest and the oldest of a task.",
+            "samzapy_end_to_end_seconds", "Age of records when their effect is committed: the newest and the oldest of each task and commit.",
             labels=labels,
         )  # fmt: skip
         for container in self._status["containers"]:

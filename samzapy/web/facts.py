@@ -62,7 +62,7 @@ class Actions(Protocol):
 
 
 def filtered(rows: Sequence[Mapping[str, Any]], find: str) -> list[Mapping[str, Any]]:
-    """The rows in whose words the text is."""
+    """The rows that contain the text."""
     text = find.casefold()
     return [row for row in rows if not text or any(text in str(row.get(name, "")).casefold() for name in ("name", "state", "container", "reason"))]
 

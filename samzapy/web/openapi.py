@@ -96,7 +96,7 @@ def _parameter(query: Query) -> dict[str, Any]:
 
 
 def _stream() -> dict[str, Any]:
-    text = {"name": "find", "in": "query", "schema": {"type": "string"}, "description": "Only rows in whose words this text is."}
+    text = {"name": "find", "in": "query", "schema": {"type": "string"}, "description": "Only rows that contain this text."}
     path = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in ("job", "id")]
     return {
         "operationId": "stream", "summary": "Live frames as server-sent events: the first is whole, later ones have what changed", "x-who": "view",

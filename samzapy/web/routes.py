@@ -95,7 +95,7 @@ def _events(asked: Asked) -> dict[str, Any]:
 
 PAGE = (
     Query("sort", str, "name", "The field to sort by; -field: the largest first.", choices=tuple(f"{d}{n}" for n in SORTS for d in ("", "-"))),
-    Query("find", str, "", "Only rows in whose name, state, container or reason this text is."),
+    Query("find", str, "", "Only rows with this text in name, state, container or reason."),
     Query("limit", int, 100, "How many rows at most.", 1, MAX_PAGE),
     Query("offset", int, 0, "How many rows to pass over; `next` has it for the next page.", 0, 1_000_000),
 )

@@ -11,7 +11,7 @@ OF_LETTERS = (
     Query("task", str, "", "Only of this task."),
     Query("topic", str, "", "Only from this input."),
     Query("error", str, "", "Only those whose error contains this text."),
-    Query("find", str, "", "Only those in whose error, task, origin, or beginning of key or value this text is."),
+    Query("find", str, "", "Only those with this text in error, task, origin, or beginning of key or value."),
     Query("state", str, "waiting", "Only those that were neither sent back nor discarded, or all.", choices=("waiting", "all")),
     Query("limit", int, 50, "How many at most.", 1, 500),
     Query("offset", int, 0, "How many to pass over; `next` has it for the next page.", 0, 1_000_000),
@@ -20,7 +20,7 @@ OF_RECORDS = (
     Query("partition", str, "", "Only of the partition of this number; without it, of all."),
     Query("from", str, "last", "Where to begin, without a cursor: the newest ones, the oldest, or those to come.", choices=("last", "first", "now")),
     Query("after", str, "", "A cursor: `next` of the answer before.", longest=4000),
-    Query("contains", str, "", "Only those in whose key or value this text is."),
+    Query("contains", str, "", "Only those with this text in key or value."),
     Query("limit", int, 50, "How many at most.", 1, 500),
 )
 AGAINST = Query("against", str, "before", "Whose configuration to compare with: the run before (before), the job file as it is now (file), or a run's id.")

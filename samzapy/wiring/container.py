@@ -24,13 +24,13 @@ from samzapy.config.registered import stored_form
 from samzapy.config.schema import InputSettings, Settings
 from samzapy.container.container import Container
 from samzapy.container.control_client import HttpControl
-from samzapy.container.line import PARK_S, Line
+from samzapy.container.crash_place import Trace
+from samzapy.container.long_poll import PARK_S, Line
 from samzapy.container.not_ready import tell_driver
 from samzapy.container.profile import LoopProfile
 from samzapy.container.runner import ContainerRunner
 from samzapy.container.sampling import Sampler
 from samzapy.container.spec import Between, ContainerSpec, DeadLetterSpec, InputSpec, OutputSpec, StoreSpec
-from samzapy.container.trace import Trace
 from samzapy.ids import random_id
 from samzapy.kafka.making import LONGEST_S, guard_clients
 from samzapy.memory import collect_rarely

@@ -20,7 +20,7 @@ from samzapy.api.errors import (
 from samzapy.clock import SystemClock
 from samzapy.model.key_partition import murmur2
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.plan.transactions import LIMIT, limit_of
+from samzapy.plan.transaction_timeout import LIMIT, limit_of
 from samzapy.ports import Consumer, Log, TopicSpec, TransactionalProducer
 from tests.contract.log_worlds import PATIENCE_S, World, new_topic, read_until, send, take, values, visible
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from samzapy.api.errors import BatchUnreadable
-from samzapy.kafka.unreadable import first_outside
+from samzapy.kafka.unreadable_batches import first_outside
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Consumer, Log
 from tests.contract.log_worlds import World, take

@@ -31,12 +31,12 @@ from samzapy.dev.kafka import LocalKafka
 from samzapy.dev.places import write_private
 from samzapy.dev.ports import free_ports
 from samzapy.dev.secure import ADMIN, LISTENER, KeyStore
-from samzapy.kafka.access import grant, withdraw
+from samzapy.kafka.acls import grant, withdraw
 from samzapy.kafka.admin import KafkaAdmin
 from samzapy.kafka.logins import silent_broker
 from samzapy.kafka.producer import KafkaTransactionalProducer
-from samzapy.model.access import Access
-from samzapy.ops.access import access_of
+from samzapy.model.acls import Access
+from samzapy.ops.acls import access_of
 from tests.command_server import run_samzapy
 from tests.integration.job import TASK
 from tests.integration.processes import until

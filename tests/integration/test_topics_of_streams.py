@@ -374,4 +374,4 @@ def test_panes_that_fail_are_set_aside_once_and_all_others_come_once(kafka: str,
     assert Counter(dict.fromkeys(wanted - refused, 1)) == found
     assert Counter(dict.fromkeys(refused, 1)) == Counter((int.from_bytes(key, "big"), start) for key, start in letters)
     replayed = job.command("dlq", "replay", str(job.file), "--all", "--execute")
-    assert "is a pane of a window, and no record" in replayed.stderr, replayed.stderr
+    assert "is a window's result, not a record" in replayed.stderr, replayed.stderr

@@ -59,7 +59,7 @@ def test_an_output_deleted_while_the_job_runs_is_named_and_not_made_again(kafka:
     assert f"SZ330]: {job.output}: deleted while the job ran" in log
     assert "KeyError" not in log
 
-    again = job.run_to_end("--create-topics")  # which makes outputs that give `partitions`; this one does not
+    again = job.run_to_end("--create-topics")  # which makes outputs that have `partitions`; this one does not
     assert 0 != again.returncode
     assert job.output in again.stderr
     assert job.output not in admin(kafka).list_topics(timeout=10).topics

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from samzapy.clock import SystemClock
 from samzapy.config.schema import Settings
 from samzapy.container.inside import Doing, Inside
-from samzapy.container.line import Line
+from samzapy.container.long_poll import Line
 from samzapy.container.sampling import Sampler
 from samzapy.coordinator.http import Listener
 from samzapy.coordinator.membership import Member, Owner

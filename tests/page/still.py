@@ -6,7 +6,7 @@ from typing import Any
 
 from samzapy.model.run_record import RunRecord
 from samzapy.model.states import RunOutcome
-from samzapy.web.still import StillFacts, StillTask
+from samzapy.web.stopped_job import StillFacts, StillTask
 
 BEGAN_MS = 1_700_000_000_000
 ERROR = "SZ200: process of Partition 0 raised ValueError: no such page: visits[0]@812"

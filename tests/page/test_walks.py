@@ -15,7 +15,7 @@ import pytest
 from samzapy.coordinator.http import Listener
 from samzapy.web.app import web_app
 from samzapy.web.cluster import Cluster
-from samzapy.web.still import Still
+from samzapy.web.stopped_job import Still
 from tests.page.browser import OVERLAPS, Watched, chromium
 from tests.page.staged import ABOUT, OPERATE, TOKEN, VIEW, J, Served, Stage, Traced, contents
 from tests.page.still import JOBS, still_facts

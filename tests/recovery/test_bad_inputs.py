@@ -83,11 +83,11 @@ STATE: dict[str, tuple[state.Act, str, tuple[str, ...]]] = {
     ),
     "checkpoint of a later epoch": (
         state.checkpoint_with(lambda c: replace(c, epoch=10**6)), REFUSED,
-        ("epoch 1000000", "knows no owner after", "reset JOB.yaml --coordinator --execute"),
+        ("epoch 1000000", "but the last owner in the coordinator topic is of epoch", "reset JOB.yaml --coordinator --execute"),
     ),
     "barrier of a later epoch beside the checkpoints": (
         state.written_to(state.JOB.checkpoint_topic, BARRIER_KEY, state.barrier(epoch=10**30, store="")), REFUSED,
-        ("at offset", f"epoch {10**30}", "knows no owner after", "reset JOB.yaml --coordinator --execute"),
+        ("at offset", f"epoch {10**30}", "but the last owner in the coordinator topic is of epoch", "reset JOB.yaml --coordinator --execute"),
     ),
     "checkpoint of other serdes": (state.other_serdes, MISMATCH, ("value serde was 'json'", "says 'integer'", "samzapy reset")),
     "checkpoint lost": (state.lost_checkpoints, REFUSED, ("no checkpoint", "count twice", "samzapy reset")),

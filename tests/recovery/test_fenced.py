@@ -43,7 +43,7 @@ def test_fenced_because_another_took_over_it_finds_that_out_and_exits(bench: Ben
 
     with pytest.raises(Fenced):
         bench.drain(old)
-    with pytest.raises(Superseded, match=r"names incarnation successor.*not this incarnation i1"):
+    with pytest.raises(Superseded, match=r"names successor.* as its process, not this one, i1"):
         old.start()
 
     old.close()

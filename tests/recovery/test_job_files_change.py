@@ -46,7 +46,7 @@ def test_an_input_comes_back_the_coordinator_topic_is_lost_and_a_store_is_droppe
     assert 0 == job.command("reset", str(job.file), "--coordinator", "--execute").returncode
     write(job, inputs=both)
     told = run()
-    assert f"{more}[0] is an input again; it left at 10; it is read from 10" in told
+    assert f"{more}[0] is an input again; it was at 10; it is read from 10" in told
     assert "superseded" not in told
     assert {(0, "fox"): 15, (0, "dog"): 15} == job.stored()
 

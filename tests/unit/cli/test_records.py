@@ -236,8 +236,8 @@ def test_of_a_topic_without_records_it_is_said_whether_it_had_some() -> None:
     world.send(b"one\ntwo\n", LineForm(STRING))
     with world.log.admin() as admin:
         admin.delete_records(dict(admin.high_watermarks(world.places)))
-    assert told().startswith("t is empty: its records, up to 2, were removed")
-    assert why_nothing("t", [Bounds(12, 13)]).startswith("t is empty: its records, up to 13"), "the end of a transaction stays, and is no record"
+    assert told().startswith("t is empty: its records, 2 at most, were removed")
+    assert why_nothing("t", [Bounds(12, 13)]).startswith("t is empty: its records, 13 at most"), "the end of a transaction stays, and is no record"
     assert "t has no records that are committed" == why_nothing("t", [Bounds(0, 3)]), "they were aborted"
 
 

@@ -37,6 +37,6 @@ def test_a_renamed_window_is_refused_before_its_changelog_is_made(tmp_path: Path
         with pytest.raises(StateMismatch, match=r"'tens' has state.*is it 'renamed'") as refused:
             refuse_before_topics(program(tmp_path, "renamed"), h.log, h.clock)
         assert "samzapy state drop JOB.yaml tens" in refused.value.remedy
-        assert "records of its windows that are still open" in refused.value.remedy
+        assert "the records of its open windows are deleted" in refused.value.remedy
         with h.log.admin() as admin:
             assert {} == admin.topics(["j-1-renamed-changelog"])

@@ -76,7 +76,7 @@ def test_what_a_run_wrote_meanwhile_is_what_counts(loaded: LoadedJob, cluster: M
     [
         ("job", None),
         ("another", "log[0] belongs to store 's' of another-1, Partition 0"),
-        (None, "log[0] has records, but no barrier of job job-1"),
+        (None, "log[0] has records, but no sign of job job-1"),
     ],
 )
 def test_a_changelog_that_is_not_this_jobs_stays(tmp_path: Path, owner: str | None, told: str | None) -> None:

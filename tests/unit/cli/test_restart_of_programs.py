@@ -101,7 +101,7 @@ def test_of_a_task_nothing_is_asked() -> None:
     refuse_other_program(settings, (), never)
 
 
-@pytest.mark.parametrize(("container", "said"), [(1, "container 1 had no process to stop; all run again now"), (None, "no container had a process to stop")])
+@pytest.mark.parametrize(("container", "said"), [(1, "container 1 had no process to stop; all containers run"), (None, "no container had a process to stop")])
 def test_of_a_container_that_has_just_died_none_is_stopped_and_its_own_start_is_waited_for(
     container: int | None, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,7 +55,7 @@ def test_it_is_refused_and_a_look_says_so(story: Story, command: Callable[..., N
     command(execute=False)
     told = capsys.readouterr().err
     assert ORDER in told
-    assert "--execute refuses this without --drop-orders" in told
+    assert "--execute also needs --drop-orders" in told
     command(drop=True)
     assert "it is lost with the topic. Before the next run, give the same `checkpoint set` again" in capsys.readouterr().err
 

@@ -58,7 +58,7 @@ def test_nothing_that_was_read_after_an_input_grew_is_committed_also_not_when_it
     bench.log.admin().grow("in", 4)
     said = (
         r"^input in grew from 2 to 4 partitions while the job ran: keys go to other partitions now.* "
-        r"Container 0 has committed no record that it read after 2023-11-14T22:13:20Z, when no topic had grown; records read until 2023-11-14T22:13:21Z"
+        r"Container 0 committed none of the records that it read between 2023-11-14T22:13:20Z, when no topic had grown, and 2023-11-14T22:13:21Z"
     )
     with pytest.raises(StateMismatch, match=said) as caught:
         container.commit()
@@ -211,6 +211,6 @@ def test_a_broker_that_does_not_tell_holds_a_commit_up_for_a_second_and_ends_not
     bench.cluster.add_partitions("in", 4)
     bench.clock.sleep(5.0)
     _take(bench, container, "c")
-    with pytest.raises(StateMismatch, match=r"read between this container began and .*: in\[0\] offsets 0 to 1\."):
+    with pytest.raises(StateMismatch, match=r"read between its start and .*: in\[0\] offsets 0 to 1\."):
         container.commit()
     container.close()

@@ -92,7 +92,7 @@ def test_an_input_that_comes_back_goes_on_where_it_was(tmp_path: Path, start: st
 
     assert list(range(1, 31)) == story.sent()
     assert {"a": 15, "b": 15} == story.bench.changelog()
-    assert [m for m in caplog.messages if "a[0] is an input again; it left at 10; it is read from 10" in m] != []
+    assert [m for m in caplog.messages if "a[0] is an input again; it was at 10; it is read from 10" in m] != []
 
 
 def test_state_is_not_given_to_a_job_that_reads_only_other_topics_until_somebody_says_so(tmp_path: Path) -> None:

@@ -296,7 +296,7 @@ def test_of_a_partition_that_never_had_a_record_it_is_said_that_it_is_not_waited
     s.read(0)
     s.now_s = 1.0
     s.look(answers=False)
-    assert s.stage.waits_for(s.now_s) == "in[1], which never had a record: left out when its broker has said so twice"
+    assert s.stage.waits_for(s.now_s) == "in[1], which never had a record: ignored once its broker has confirmed that twice"
 
 
 def test_how_long_a_lane_is_silent_is_not_said_before_it_was_read_and_is_said_in_hours() -> None:

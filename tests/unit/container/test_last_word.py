@@ -85,5 +85,5 @@ def test_a_container_that_has_a_successor_says_that_and_not_what_it_found(tmp_pa
     ).run()  # fmt: skip
 
     assert ("superseded", "SZ313", False) == (office.last_word["outcome"], office.last_word["error"]["code"], office.last_word["error"]["fatal"])
-    assert "the coordinator topic names incarnation successor" in office.last_word["error"]["message"]
+    assert "the coordinator topic names successor" in office.last_word["error"]["message"]
     assert not [line.getMessage() for line in caplog.records if "ValueError" in line.getMessage() or line.levelname == "ERROR"]

@@ -184,5 +184,5 @@ def test_whose_frames_these_are() -> None:
     assert 2 == of_users(["/lib/re.py", user, own])
     assert 1 == of_users([PROGRAM, own])  # a function in C
     assert 0 == of_users([str(PACKAGE / "store" / "rocks.py"), own])
-    assert 0 == of_users(["/lib/threading.py", str(PACKAGE / "container" / "careful.py")])
+    assert 0 == of_users(["/lib/threading.py", str(PACKAGE / "container" / "cautious_processing.py")])
     assert 0 == of_users([])

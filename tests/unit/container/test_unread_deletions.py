@@ -88,7 +88,7 @@ def test_a_job_that_was_stopped_for_longer_than_deletions_are_kept_says_what_may
         h.run()
         assert "ada" in h.store("users"), "which is why it has to be said"
         (said,) = warnings(caplog)
-        assert said.startswith("Partition 0 reads users[0] on from 2, 3 days after the last commit, and the topic keeps deletions for 24.0 h")
+        assert said.startswith("Partition 0 goes on in users[0] at 2, 3 days after the last commit; the topic keeps deletions for 24.0 h")
         assert f"So {who} may still have entries that were deleted meanwhile." in said
         (told,) = in_status(h)
         assert way_out in told["remedy"]
@@ -132,7 +132,7 @@ def test_a_command_that_writes_checkpoints_does_not_hide_how_long_the_job_was_st
             h.cluster.compact("users", drop_tombstones=True)
         drop_store(h, "old", stores={"users": kinds})
         h.run()
-        assert is_told == any(said.startswith("Partition 0 reads users[0] on from 2, after a time that is not known, ") for said in warnings(caplog))
+        assert is_told == any(said.startswith("Partition 0 goes on in users[0] at 2, an unknown time after a commit; ") for said in warnings(caplog))
         assert is_told == bool(in_status(h))
 
 

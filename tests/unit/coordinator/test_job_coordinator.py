@@ -277,7 +277,7 @@ def test_a_record_that_ends_its_container_while_it_is_given_up_ends_the_job_what
             stage.roster.heartbeat(0, f"i{number}", {"state": "RUNNING", "number": 2, "under_way": at})
             handle.ended = exited(70)
         assert stage.await_end() == 1
-        assert "record in[0]@20 ended it 4 times, the last ones while `on_error` was applied" in stage.roster.status()["containers"][0]["last_error"]
+        assert "record in[0]@20 ended it 4 times, the last times while `on_error` was applied" in stage.roster.status()["containers"][0]["last_error"]
 
 
 @pytest.mark.parametrize("max_restarts", [2, 5])

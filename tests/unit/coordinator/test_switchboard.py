@@ -15,7 +15,7 @@ import pytest
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError, SamzapyError, Superseded
 from samzapy.container.control_client import HttpControl
 from samzapy.container.inside import Doing, Inside
-from samzapy.container.line import Line
+from samzapy.container.long_poll import Line
 from samzapy.coordinator import switchboard
 from samzapy.coordinator.control_app import control_app
 from samzapy.coordinator.http import Listener

@@ -55,11 +55,11 @@ def test_what_waiting_does_not_help_is_told_at_once() -> None:
         (KafkaError.UNSUPPORTED_VERSION, LogError, "too old"),
         (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NotAuthorized, "--acls"),
         (KafkaError.CLUSTER_AUTHORIZATION_FAILED, NotAuthorized, "--acls"),
-        (KafkaError._FENCED, Fenced, "init of t"),
-        (KafkaError.UNKNOWN_PRODUCER_ID, Fenced, "init of t"),
+        (KafkaError._FENCED, Fenced, "init_transactions of t"),
+        (KafkaError.UNKNOWN_PRODUCER_ID, Fenced, "init_transactions of t"),
     ],
 )
 def test_what_every_producer_would_be_refused_for_is_not_told_as_another_run(code: int, kind: type[SamzapyError], words: str) -> None:
     """All of these are fatal to the client."""
-    found = init_error(KafkaError(code, "the broker's words", True), "init of t", 960_000)
+    found = init_error(KafkaError(code, "the broker's words", True), "init_transactions of t", 960_000)
     assert (kind, True) == (type(found), words in str(found)), str(found)

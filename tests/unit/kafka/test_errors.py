@@ -41,4 +41,4 @@ def test_a_flush_that_took_too_long_is_in_doubt_for_the_login_that_was_refused_i
 
 @pytest.mark.parametrize("error", [KafkaError(KafkaError._TIMED_OUT), KafkaError(KafkaError.CONCURRENT_TRANSACTIONS, "wait", False, True)])
 def test_an_init_that_could_be_tried_again_until_there_was_no_more_time_says_that_the_brokers_are_away(error: KafkaError) -> None:
-    assert ClusterUnreachable is type(init_error(error, "init of t", 60_000))
+    assert ClusterUnreachable is type(init_error(error, "init_transactions of t", 60_000))

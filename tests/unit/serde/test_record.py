@@ -313,9 +313,9 @@ def odd() -> Even:
         (Named(7), r"`\$.firstName`"),  # type: ignore[arg-type]
         (Point(1, "b"), r"`\$\[1\]`\. Its item 1 is 'b' \(str\)"),  # type: ignore[arg-type]
         (Whole([Part("x")]), r"`\$.parts\[0\].a`"),  # type: ignore[arg-type]
-        (Whole([Part(1), OtherPart("x")]), r"Expected `Part`, got `OtherPart`, whose `b` it does not have - at `\$.parts\[1\]`"),  # type: ignore[list-item]
+        (Whole([Part(1), OtherPart("x")]), r"Expected `Part`, got `OtherPart`, which also has `b` - at `\$.parts\[1\]`"),  # type: ignore[list-item]
         (Whole([], {"k": OtherPart("x")}), r"got `OtherPart`, .* - at `\$.by_name\['k'\]`"),  # type: ignore[dict-item]
-        (Whole([{"b": 1}]), "Expected `Part`, got `dict`, whose `b`"),  # type: ignore[list-item]
+        (Whole([{"b": 1}]), "Expected `Part`, got `dict`, which also has `b`"),  # type: ignore[list-item]
         (odd(), "n is odd"),
         (Cents(1.5), r"`\$.cents`"),  # type: ignore[arg-type]
         (Cents("x"), r"`\$.cents`"),  # type: ignore[arg-type]
@@ -453,7 +453,7 @@ def test_an_old_record_that_fits_and_cannot_be_upgraded_is_refused() -> None:
 
     serde = RecordSerde("record:m:Reading", Reading)
     assert Reading(7.0) == serde.decode(b'{"temperature": 7}')
-    with pytest.raises(SerdeError, match="an earlier version's by its fields; and its `upgrade` failed: ValueError"):
+    with pytest.raises(SerdeError, match="which has the fields of an old version; and its `upgrade` failed: ValueError"):
         serde.decode(b'{"temperature": "warm"}')
 
 

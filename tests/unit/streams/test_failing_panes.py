@@ -120,7 +120,7 @@ def test_those_that_fail_are_set_aside_and_all_others_come_once(make: Make, wind
             told = json.loads(letter.value)
             assert {"start", "end"} <= told.keys()
             assert told["end"] - told["start"] == window.size_ms
-            assert f"the pane of 'w' for key '{letter.key.decode()}', {told['start']} to {told['end']} (ms since 1970)" in letter.error
+            assert f"the result of window 'w' for key '{letter.key.decode()}', {told['start']} to {told['end']} (ms since 1970)" in letter.error
             assert ("value" in told) == (make is behind)
         assert {} == {key: value for key, value in h.store("w").items() if key[:1] == b"\x10"}, "nothing of the windows stays"
 
@@ -144,7 +144,7 @@ def test_with_fail_the_job_stops_names_the_pane_and_what_fired_before_is_committ
             feed(h, 5, 35) if make is not in_the_result else feed(h, 5)
             pass_time(h)
 
-        said = r"the pane of 'w' for key 'k03', \d+ to \d+ \(ms since 1970\) failed: ValueError: not .*test_failing_panes.py:\d+"
+        said = r"the result of window 'w' for key 'k03', \d+ to \d+ \(ms since 1970\) failed: ValueError: not .*test_failing_panes.py:\d+"
         with pytest.raises(TaskError, match=said) as found:
             live()
         assert "set `on_error: {then: dead_letter}`" in found.value.remedy

@@ -104,11 +104,12 @@ def test_the_next_start_names_it_and_what_to_do_and_changes_no_topic(program: Pr
     assert "Nothing is lost: state and waiting records are as they were last committed." in refused.value.message
     assert not any(name in refused.value.message for name in ("sales", "cities"))
     assert "Kafka takes no partitions back: run `samzapy reset JOB.yaml`" in refused.value.remedy
-    assert "give the topic another name in the program, and also the state after it" in refused.value.remedy
+    assert "give the topic and the state after it other names in the program" in refused.value.remedy
     assert before == program.counts()
     rows = {row[0]: (kind, row[-1]) for kind, row in topic_rows(program.settings, program.log)}
     kind, words = rows.pop(BY_USER)
-    assert (WRONG, True) == (kind, words.startswith("has 5 partitions, and had at most 3 when this job's state was created; give it another name"))
+    said = "has 5 partitions, and had at most 3 when this job's state was created; give it and the state after it other names"
+    assert (WRONG, True) == (kind, words.startswith(said))
     assert {(OK, "ok")} == set(rows.values())
 
 
@@ -135,7 +136,7 @@ def test_a_running_job_names_it_with_the_offsets_from_which_on_it_is_doubtful(pr
     with pytest.raises(StateMismatch) as ended:
         running.check()
     assert f"internal topic {BY_USER} grew from 3 to 5 partitions while the job ran: keys go to other partitions now" in ended.value.message
-    assert f"At 2023-11-14T22:13:20Z it had not grown yet; records from there on ({BY_USER}[0] from " in ended.value.message
+    assert f"At 2023-11-14T22:13:20Z it had not grown yet; records after that ({BY_USER}[0] from " in ended.value.message
     assert "sales" not in ended.value.message
     assert "Kafka takes no partitions back" in ended.value.remedy
 

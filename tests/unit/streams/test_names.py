@@ -79,7 +79,7 @@ def test_a_new_table_begins_empty_and_the_others_go_on() -> None:
 )
 def test_an_operator_that_keeps_something_else_is_refused(write: Callable[[Stream[str, int]], None], said: str) -> None:
     with after_a_run_with_state() as h:
-        with pytest.raises(StateMismatch, match=f"{said}.*give it another name"):
+        with pytest.raises(StateMismatch, match=f"{said}.*give 'hours' another name"):
             h.restart(program(write))
 
 
@@ -170,7 +170,7 @@ def test_another_class_of_keys_under_the_same_name_is_refused(
         h.send("in", 5, key="k", timestamp=1)
         h.run()
         h.restart(by_key(named(("a", str), ("b", str)), window))
-        with pytest.raises(StateMismatch, match=f"store 'counts' key fields .*{said}.*each would begin again, empty"):
+        with pytest.raises(StateMismatch, match=f"store 'counts' key fields .*{said}.*none would find its state"):
             h.restart(by_key(named(*fields), window))
 
 

@@ -55,8 +55,8 @@ def test_tuples_compare_as_lists_with_what_was_kept_of_them(way: str, crash: boo
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        (datetime(2020, 1, 1, tzinfo=UTC), r"cannot compare a datetime: a store does not keep its order\. .* its \.timestamp\(\)"),
-        (date(2020, 1, 1), r"cannot compare a date: .* its \.toordinal\(\) or \.isoformat\(\)"), ((1, date(2020, 1, 1)), "cannot compare a date: "),
+        (datetime(2020, 1, 1, tzinfo=UTC), r"cannot compare a datetime: a store does not keep its order\. .* the value's \.timestamp\(\)"),
+        (date(2020, 1, 1), r"cannot compare a date: .* the value's \.toordinal\(\) or \.isoformat\(\)"), ((1, date(2020, 1, 1)), "cannot compare a date: "),
         (UUID(int=1), "cannot compare a UUID: .* a number, a text, "), (Decimal(1), "cannot compare a Decimal: "), (b"x", "cannot compare a bytes: "),
     ],
 )  # fmt: skip

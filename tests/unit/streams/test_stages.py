@@ -431,7 +431,7 @@ def test_what_cannot_be_a_key_is_the_records_error(program: Any, said: str) -> N
 def test_who_writes_marks_by_hand_stops_the_job() -> None:
     with Harness(counting("by-number")) as h:
         h.send_raw("test-1-by-number", b"{}", MARKS_KEY)
-        with pytest.raises(TaskError, match="which samzapy alone writes"):
+        with pytest.raises(TaskError, match="samzapy's own key for marks holds none"):
             h.run()
 
 
@@ -456,7 +456,7 @@ def test_a_mark_far_ahead_that_this_job_did_not_write_is_named_and_makes_nothing
         assert {"a": 2, "b": 1} == {key: pane["value"] for key, pane in h.output("panes")}
         assert 0 == h.late("panes")
         (letter,) = h.dead_letters()
-        assert "samzapy alone writes" in letter.error
+        assert "samzapy's own key for marks" in letter.error
         assert ("test-1-by-word", 0) == (letter.topic, letter.partition)
 
 
@@ -586,7 +586,7 @@ def test_a_broadcast_stream_needs_a_partition_for_each_task() -> None:
     assert {"in": 4, "test-1-rules": 4} == topics.counts({"in": 4})
     assert 4 == len(topics.tasks({"in": 4}))
     assert 6 == len(topics.tasks({"in": 4, "test-1-rules": 6}))
-    with pytest.raises(ConfigurationError, match="the job has 6 tasks, and a topic of `broadcast` has a partition for each: test-1-rules has 4"):
+    with pytest.raises(ConfigurationError, match="the job has 6 tasks, and a topic of `broadcast` needs a partition for each: test-1-rules has 4"):
         topics.tasks({"in": 6, "test-1-rules": 4})
 
 

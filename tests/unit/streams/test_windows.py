@@ -318,7 +318,8 @@ def test_a_function_behind_a_window_that_fails_stops_the_job_and_names_the_pane(
     app = App()
     source(app).window(tumbling("10s")).count("counts").map(lambda pane, key: 1 // (key != "bob"), value=int).to("out")
     with Harness(app) as h:
-        with pytest.raises(TaskError, match=r"the pane of 'counts' for key 'bob', 1600041600000 to 1600041610000 \(ms since 1970\) failed: ZeroDivis") as found:
+        said = r"the result of window 'counts' for key 'bob', 1600041600000 to 1600041610000 \(ms since 1970\) failed: ZeroDivis"
+        with pytest.raises(TaskError, match=said) as found:
             feed(h, [("ada", 1, 0), ("bob", 2, 0), ("ada", 10, 0)], 1000)
         assert "run the job again" in found.value.remedy
         h.crash()
@@ -701,7 +702,7 @@ REFUSED: dict[str, tuple[Callable[[App, Any], object], str]] = {
     "name": (lambda app, s: (s.count("c"), s.window(tumbling("1s")).count("c")), "'c' is the name of the count"),
     "table": (lambda app, s: s.count("c").updates().merge(app.table("t", key=str, value=int).updates()).window(tumbling("1s")).count("w"),
               "changes of a table have no event time"),
-    "when_idle": (lambda app, s: app.stream("x", watermark_delay="1s", when_idle="wait"), "It is 'hold' or 'advance'"),
+    "when_idle": (lambda app, s: app.stream("x", watermark_delay="1s", when_idle="wait"), "Write 'hold' or 'advance'"),
 }  # fmt: skip
 
 

@@ -95,7 +95,7 @@ def test_an_abort_without_any_answer_is_in_doubt() -> None:
 def test_init_without_any_answer_says_that_the_cluster_is_away() -> None:
     world = World()
     world.cluster.cut_off(1000)
-    with pytest.raises(ClusterUnreachable, match="init of id"):
+    with pytest.raises(ClusterUnreachable, match="init_transactions of id"):
         world.producer()
 
 

@@ -26,7 +26,7 @@ function Letter({ which }) {
     <dt>headers</dt><dd>${one.headers.length ? one.headers.map(([name, text]) => html`<div class="mono">${name}: ${text ?? "–"}</div>`) : html`<span class="soft">none</span>`}</dd>
     <dt>attempts</dt><dd>${one.attempts}, by ${one.task}</dd>
     <dt>stack</dt><dd><pre>${one.stack}</pre></dd>
-    ${one.shortened && html`<dt>shortened</dt><dd>${one.shortened}. These are the bytes of the whole record, which is at ${one.origin} as long as its topic keeps it.</dd>`}
+    ${one.shortened && html`<dt>shortened</dt><dd>${one.shortened}. These were its sizes in bytes. The whole record is only at ${one.origin}, as long as its topic keeps it.</dd>`}
     <dt>in a terminal</dt><dd><${Command} text=${line} /> <${Copy} text=${line} /></dd></dl>`;
 }
 

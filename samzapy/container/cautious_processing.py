@@ -14,7 +14,7 @@ from samzapy.container.failure import PASS_BY
 from samzapy.model.caution import Caution, Condemned, Piece, Suspects, piece_of
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.deadly_record_search import next_limit
-from samzapy.plan.poison_search import Culprit
+from samzapy.plan.refused_record_search import Culprit
 from samzapy.ports import Message
 
 

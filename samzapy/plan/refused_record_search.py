@@ -115,7 +115,7 @@ class PoisonSearch:
             culprit = self.condemned[last] = Culprit(last, error, self._attempts.pop(last))
             return culprit
         if held == 0 and isinstance(error, RecordRejected):
-            return GiveUp("what is refused was sent or stored by another hook than `process`, when a window ended, or as a mark of event time", True)
+            return GiveUp("Kafka refuses what a hook other than `process` or a window's end sent or stored, or a mark of event time", True)
         if held > 1:
             if isinstance(error, RecordRejected) or not self._is_slow(contents):
                 self.size = self.size.divided(held, SHRINK_BY if isinstance(error, RecordRejected) else HALF)

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from samzapy.kafka.admin import result_of
 from samzapy.kafka.client import REQUEST_TIMEOUT_S, Settings, quiet
-from samzapy.model.access import (
+from samzapy.model.acls import (
     ALTER,
     CREATE,
     DELETE,

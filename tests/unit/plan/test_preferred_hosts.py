@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from samzapy.plan.assignment import plan
-from samzapy.plan.placement import place, weigh
+from samzapy.plan.preferred_hosts import place, weigh
 
 HOSTS = ["A", "B", "C", "D"]
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no failure

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from samzapy.model.access import Access, grant_command
+from samzapy.model.acls import Access, grant_command
 from samzapy.model.names import Job
-from samzapy.plan.access import needed_access
+from samzapy.plan.acls import needed_access
 
 JOB = Job("visits", "1")
 

@@ -11,8 +11,8 @@ from samzapy.api.errors import ClusterUnreachable
 from samzapy.web.app import web_app
 from samzapy.web.cluster import FRESH_S, Cluster
 from samzapy.web.frames import View, make_frame
-from samzapy.web.still import FRESH_S as STILL_FRESH_S
-from samzapy.web.still import Still
+from samzapy.web.stopped_job import FRESH_S as STILL_FRESH_S
+from samzapy.web.stopped_job import Still
 from tests.page.staged import ABOUT, TOKEN, Stage, contents, live
 from tests.page.still import FAILED_RUN, JOBS, still_facts
 from tests.unit.web.test_routes import BEARER, OPERATE, TABLE, URL, VIEW, J, Route, ask, check_answer, name_of

@@ -22,7 +22,7 @@ from samzapy.web.access import May, derived_token
 from samzapy.web.app import web_app
 from samzapy.web.cluster import Cluster
 from samzapy.web.contents import Contents
-from samzapy.web.still import NEVER_RAN, Still, StillFacts, StillTask
+from samzapy.web.stopped_job import NEVER_RAN, Still, StillFacts, StillTask
 
 LOOPBACK = "127.0.0.1"
 

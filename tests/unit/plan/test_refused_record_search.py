@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from samzapy.api.errors import RecordRejected, TimestampRefused, TransactionAborted
 from samzapy.model.dead_letter import Origin
 from samzapy.model.transaction_contents import Contents
-from samzapy.plan.poison_search import MAX_ABORTS, Culprit, GiveUp, NoCulprit, PoisonSearch, Replay
+from samzapy.plan.refused_record_search import MAX_ABORTS, Culprit, GiveUp, NoCulprit, PoisonSearch, Replay
 from samzapy.plan.transaction_size import COMMITS_TO_GROW, GROW_BY, NO_LIMIT, SHRINK_BY
 
-WITHOUT_A_RECORD = "what is refused was sent or stored by another hook than `process`, when a window ended, or as a mark of event time"
+WITHOUT_A_RECORD = "Kafka refuses what a hook other than `process` or a window's end sent or stored, or a mark of event time"
 REFUSED = RecordRejected("too large.", "")
 ABORTED = TransactionAborted("the broker wants an abort.", "")
 R = [Origin("in", 0, offset) for offset in range(1000)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from samzapy.model.access import ALTER, CREATE, DELETE, DESCRIBE_CONFIGS, GROUP, READ, TOPIC, TRANSACTIONAL_ID, WRITE, Access
+from samzapy.model.acls import ALTER, CREATE, DELETE, DESCRIBE_CONFIGS, GROUP, READ, TOPIC, TRANSACTIONAL_ID, WRITE, Access
 from samzapy.model.names import Job
 
 INTERNAL = (READ, WRITE, DESCRIBE_CONFIGS, CREATE)

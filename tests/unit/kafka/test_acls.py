@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from samzapy.api.errors import InternalError
-from samzapy.kafka.access import _acls
-from samzapy.model.access import OPERATIONS, TOPIC, Access
+from samzapy.kafka.acls import _acls
+from samzapy.model.acls import OPERATIONS, TOPIC, Access
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

@@ -1,4 +1,4 @@
-"""The line: a request of the container that waits at the driver until there is a question for it. Containers listen nowhere; so they are asked.
+"""The line, a long poll: a request of the container that waits at the driver until there is a question for it. Containers listen nowhere.
 
 Its thread knows what can be looked at (inside.py) and the driver. Whatever comes by it can change nothing: neither what the loop does, nor what
 is committed. One thing that comes is no question: that the driver has orders, so that the next heartbeat, which fetches them, is sent at once.
@@ -58,7 +58,7 @@ class Line:
             except Superseded:
                 return
             except SamzapyError as error:  # the heartbeat says so to people, if it lasts
-                LOG.debug("the line to the driver: %s", error)
+                LOG.debug("the request to the driver failed: %s", error)
                 self._is_over.wait(RETRY_S)
                 continue
             if any(question.get("kind") == BEAT for question in questions):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from samzapy.api.errors import ConfigurationError, NotAuthorized
 from samzapy.config.schema import Settings
-from samzapy.plan.transactions import LIMIT, limit_of, too_long
+from samzapy.plan.transaction_timeout import LIMIT, limit_of, too_long
 from samzapy.ports import Admin, Log
 from samzapy.wiring.job_topics import job_of
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from samzapy.container.crash_place import Trace, left_by, place_in
 from samzapy.container.stuck_hook import CALLERS
-from samzapy.container.trace import Trace, left_by, place_in
 from samzapy.model.process_end import WATCHDOG
 
 RUN = """
@@ -21,7 +21,7 @@ import sys, threading
 from pathlib import Path
 sys.path.insert(0, {folder!r})
 from samzapy import StreamTask
-from samzapy.container.trace import Trace
+from samzapy.container.crash_place import Trace
 from tests.unit.container.bench import Bench
 import deadly
 trace = Trace(Path({trace!r}), {lease_s})
@@ -79,7 +79,7 @@ def _await_text(process: subprocess.Popen[bytes], trace: Path) -> None:
 WATCHED = """
 import ctypes, sys, time
 from pathlib import Path
-from samzapy.container.trace import Trace
+from samzapy.container.crash_place import Trace
 path = Path(sys.argv[1])
 trace = Trace(path, 0.2)
 trace.arm()
@@ -139,7 +139,7 @@ import ctypes, os
 from pathlib import Path
 from samzapy.container.forked import watch
 from samzapy.container.requests import Requests
-from samzapy.container.trace import Trace
+from samzapy.container.crash_place import Trace
 requests = Requests()
 watch(requests)
 trace = Trace(Path({trace!r}), 60.0)
@@ -192,7 +192,7 @@ def test_a_place_that_somebody_prepared_is_left_alone_and_the_process_goes_on(
     (outside / "0").write_text("precious")
     path = _laid(kind, state, outside)
     program = (
-        "import logging, sys; from pathlib import Path; from samzapy.container.trace import Trace; logging.basicConfig()\n"
+        "import logging, sys; from pathlib import Path; from samzapy.container.crash_place import Trace; logging.basicConfig()\n"
         f"t = Trace(Path({str(path)!r}), 60.0, Path({str(state)!r})); t.arm(); t.close(); print('went on')"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)
