@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
-import shlex
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -27,6 +27,7 @@ from samzapy.cli.signals_and_threads import clean_up_when_told
 from samzapy.cli.tables import print_table
 from samzapy.config.load import LoadedJob
 from samzapy.dev.kafka import LocalKafka
+from samzapy.ops.exact_json import bytes_in, header_of
 from samzapy.serde.record import RecordSerde
 from samzapy.testing.chaos import Asked, Chaos
 from samzapy.testing.chaos_compare import CLEAN
@@ -54,8 +55,8 @@ def chaos(
         str,
         typer.Option(
             "--format",
-            help="json: documents with key, value and, if wanted, topic, partition, timestamp, tombstone, as `samzapy tail --json` prints them"
-            " with the input's serdes; text: as `samzapy send --key` takes them, key<TAB>value of the first input.",
+            help="json: documents with key, value and, if wanted, topic, partition, timestamp, tombstone, headers, as `samzapy tail TOPIC --job JOB.yaml --json`"
+            " prints them; text: as `samzapy send --key` takes them, key<TAB>value of the first input.",
         ),
     ] = JSON,
     partitions: Annotated[int, typer.Option(min=1, help="Partitions of each topic; more if a record names a higher one.")] = 4,
@@ -142,8 +143,7 @@ def _records(source: Path, loaded: LoadedJob, form: str) -> list[Any]:
         first = "; ".join(map(str, bad[:MOST_BAD_LINES]))
         raise ConfigurationError(f"{source}: {len(bad)} lines are not records: {first}.", "See --format in `samzapy chaos --help`.")
     if not records:
-        topic, servers = loaded.settings.inputs[0].topic, str(loaded.settings.kafka_client["bootstrap.servers"])
-        recorded = f"samzapy tail {topic} --from-beginning --json --kafka {shlex.quote(servers)}"
+        recorded = f"samzapy tail {loaded.settings.inputs[0].topic} --from-beginning --json --job JOB.yaml"
         raise ConfigurationError(f"{source} holds no records.", f"Record some into a file: {recorded}")
     return records
 
@@ -187,7 +187,7 @@ def _of_document(line: bytes, loaded: LoadedJob, serdes: Serdes) -> Any:
         ValueError, SerdeError: it is none.
     """
     record = value_of(JSON, line.decode())
-    if not isinstance(record, dict) or not {"value", "tombstone"} & set(record):
+    if not isinstance(record, dict) or not {"value", "value_base64", "tombstone"} & set(record):
         raise ValueError('not a document with "value"')
     topic = record.get("topic", loaded.settings.inputs[0].topic)
     spec = next((i for i in loaded.settings.inputs if i.topic == topic), None)
@@ -196,9 +196,19 @@ def _of_document(line: bytes, loaded: LoadedJob, serdes: Serdes) -> Any:
     partition, timestamp = record.get("partition"), record.get("timestamp", 0)
     if not (partition is None or (isinstance(partition, int) and partition >= 0)) or not isinstance(timestamp, int):
         raise ValueError("partition and timestamp must be numbers")
-    key = None if record.get("key") is None else _encoded(spec.key, record["key"], serdes.of(spec.key, topic, KEY))
-    value = None if record.get("tombstone") or record.get("value") is None else _encoded(spec.value, record["value"], serdes.of(spec.value, topic, VALUE))
-    return Recorded(topic, key, value, partition, max(0, timestamp))
+    key = bytes_in(record, "key", lambda key: _encoded(spec.key, key, serdes.of(spec.key, topic, KEY)))
+    as_value = partial(_encoded, spec.value, serde=serdes.of(spec.value, topic, VALUE))
+    value = None if record.get("tombstone") else bytes_in(record, "value", as_value)
+    if value is None and record.get("tombstone") is False:
+        value = as_value(None)  # JSON's null
+    return Recorded(topic, key, value, partition, max(0, timestamp), tuple(_headers(record.get("headers") or ())))
+
+
+def _headers(pairs: Any) -> Iterator[tuple[str, bytes | None]]:
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise ValueError("headers are pairs of a name and a value")
+        yield pair[0], header_of(pair[1])
 
 
 def _encoded(name: str, value: Any, serde: Any) -> bytes:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 SUFFIX = "_base64"
@@ -33,6 +34,33 @@ def header(data: bytes | None) -> Any:
         return None
     text = _text(data)
     return {"base64": to_base64(data)} if text is None else text
+
+
+def header_of(value: Any) -> bytes | None:
+    """What `header` shows, read again.
+
+    Raises:
+        ValueError: it is nothing that `header` shows.
+    """
+    if value is None or isinstance(value, str):
+        return None if value is None else value.encode()
+    if isinstance(value, dict) and list(value) == ["base64"] and isinstance(value["base64"], str):
+        return from_base64(value["base64"])
+    raise ValueError(f"a header's value is text, null or {{\"base64\": …}}, not {value!r:.80}")
+
+
+def bytes_in(document: Mapping[str, Any], name: str, encode: Callable[[Any], bytes]) -> bytes | None:
+    """The bytes that a field of `exact` stands for. `encode`: makes them of what the serde reads.
+
+    Raises:
+        ValueError: both fields are there, or the bytes are no base64. And what `encode` raises.
+    """
+    packed, value = document.get(name + SUFFIX), document.get(name)
+    if packed is None:
+        return None if value is None else encode(value)
+    if value is not None or not isinstance(packed, str):
+        raise ValueError(f"{name} and {name + SUFFIX} cannot both be given" if value is not None else f"{name + SUFFIX} must be text")
+    return from_base64(packed)
 
 
 def to_base64(data: bytes) -> str:

@@ -330,7 +330,7 @@ class _Feeder:
             while sent < len(self._records):
                 upto = due(len(self._records), time.monotonic() - began, self._seconds)
                 for record in self._records[sent:upto]:
-                    producer.send(record.topic, record.value, record.key, record.partition or 0, record.timestamp_ms)
+                    producer.send(record.topic, record.value, record.key, record.partition or 0, record.timestamp_ms, record.headers or None)
                 sent = max(sent, upto)
                 producer.poll()
                 if sent < len(self._records):

@@ -27,6 +27,7 @@ class Recorded(NamedTuple):
     value: bytes | None
     partition: int | None = None
     timestamp_ms: int = 0
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 def placed(records: Sequence[Recorded], partitions: int, start_ms: int) -> list[Recorded]:
