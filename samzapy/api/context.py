@@ -15,7 +15,7 @@ class Counter(Protocol):
     """A whole number that only grows. It starts at 0 with each container process: an abort does not take back what was added, a restart does."""
 
     def inc(self, amount: int = 1) -> None:
-        """Add `amount`, 0 or more."""
+        """Add `amount`, 0 or more. What is no number raises TypeError; a negative one, and a count beyond 64 bits, ValueError."""
 
     @property
     def value(self) -> int:
@@ -26,7 +26,7 @@ class Gauge(Protocol):
     """A number that can go up and down. It starts at 0.0 with each container process."""
 
     def set(self, value: float) -> None:
-        """Replace the number."""
+        """Replace the number. What is no number raises TypeError. NaN and infinity are shown as NaN in `/metrics` and as null in JSON."""
 
     @property
     def value(self) -> float:
@@ -37,7 +37,7 @@ class Timer(Protocol):
     """Durations in seconds, kept as their count, sum and maximum since the container process started."""
 
     def update(self, seconds: float) -> None:
-        """Add one duration, in seconds."""
+        """Add one duration, in seconds. What is no number raises TypeError; NaN and infinity, ValueError."""
 
 
 class Metrics(Protocol):
@@ -47,7 +47,7 @@ class Metrics(Protocol):
 
     `/metrics` shows a counter as `samzapy_user_<name>_total`, a gauge as `samzapy_user_<name>`, a timer as `samzapy_user_<name>_seconds_count` and
     `samzapy_user_<name>_seconds_sum`, with the labels job, container and task. A name has letters, digits, "_", "." and "-", at most 100; any
-    other raises ValueError.
+    other raises ValueError, and so does a second metric that would have the same name in `/metrics` ("a.b" and "a-b").
     """
 
     def counter(self, name: str) -> Counter:

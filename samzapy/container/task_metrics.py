@@ -3,48 +3,68 @@ the coordinator."""
 
 from __future__ import annotations
 
+import math
 import re
+from operator import index
 
 from samzapy.api.context import Counter, Gauge, Timer
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
+ILLEGAL = re.compile(r"[^a-zA-Z0-9_]")
+MOST = (1 << 63) - 1
 
 
 class CounterValue:
     """A number that only grows."""
 
-    __slots__ = ("value",)
+    __slots__ = ("name", "value")
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.value = 0
 
-    def inc(self, amount: int = 1) -> None:
-        self.value += amount
+    def inc(self, amount: float = 1) -> None:
+        if type(amount) is not int:
+            amount = index(amount) if hasattr(amount, "__index__") else _number(self, amount)
+        total = self.value + amount
+        if amount < 0 or not total <= MOST:
+            raise ValueError(f"counter {self.name!r} cannot grow by {amount!r:.80}: it only grows, up to 2**63 - 1")
+        self.value = total  # type: ignore[assignment]  # halves are added, if somebody wants to
 
 
 class GaugeValue:
     """A number that is set."""
 
-    __slots__ = ("value",)
+    __slots__ = ("name", "value")
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.value = 0.0
 
     def set(self, value: float) -> None:
-        self.value = value
+        self.value = _number(self, value)
+
+    @property
+    def shown(self) -> float | None:
+        """None: it is no finite number, for which JSON has no place."""
+        return self.value if math.isfinite(self.value) else None
 
 
 class TimerValue:
     """Durations in seconds."""
 
-    __slots__ = ("count", "max", "sum")
+    __slots__ = ("count", "max", "name", "sum")
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.count = 0
         self.sum = 0.0
         self.max = 0.0
 
     def update(self, seconds: float) -> None:
+        seconds = _number(self, seconds)
+        if not math.isfinite(seconds):
+            raise ValueError(f"timer {self.name!r} takes seconds, not {seconds}")
         self.count += 1
         self.sum += seconds
         if seconds > self.max:
@@ -80,26 +100,56 @@ class TaskMetrics:
         self._counters: dict[str, CounterValue] = {}
         self._gauges: dict[str, GaugeValue] = {}
         self._timers: dict[str, TimerValue] = {}
+        self._shown: dict[str, str] = {}  # by name in /metrics
 
     def counter(self, name: str) -> Counter:
-        return self._counters.setdefault(_checked(name), CounterValue())
+        found = self._counters.get(name)
+        if found is None:
+            self._take(name, "counter", "_total")
+            found = self._counters[name] = CounterValue(name)
+        return found
 
     def gauge(self, name: str) -> Gauge:
-        return self._gauges.setdefault(_checked(name), GaugeValue())
+        found = self._gauges.get(name)
+        if found is None:
+            self._take(name, "gauge", "")
+            found = self._gauges[name] = GaugeValue(name)
+        return found
 
     def timer(self, name: str) -> Timer:
-        return self._timers.setdefault(_checked(name), TimerValue())
+        found = self._timers.get(name)
+        if found is None:
+            self._take(name, "timer", "_seconds", "_seconds_count", "_seconds_sum")
+            found = self._timers[name] = TimerValue(name)
+        return found
+
+    def _take(self, name: str, kind: str, *ends: str) -> None:
+        """Its names in `/metrics`, which no other may have: a scrape with one name twice is refused as a whole."""
+        if not NAME.fullmatch(name):
+            raise ValueError(f"metric name {name!r}: letters, digits, '_', '.' and '-' only, at most 100")
+        shown = [shown_name(name) + end for end in ends]
+        for one in shown:
+            if one in self._shown:
+                raise ValueError(f"{kind} {name!r} and {self._shown[one]} would both be {one} in /metrics: give one of them another name")
+        self._shown.update(dict.fromkeys(shown, f"{kind} {name!r}"))
 
     def snapshot(self) -> dict[str, dict[str, object]]:
         """{"counters": {name: n}, "gauges": {name: x}, "timers": {name: {"count", "sum", "max"}}}, seconds."""
         return {
             "counters": {n: c.value for n, c in list(self._counters.items())},
-            "gauges": {n: g.value for n, g in list(self._gauges.items())},
+            "gauges": {n: g.shown for n, g in list(self._gauges.items())},
             "timers": {n: {"count": t.count, "sum": t.sum, "max": t.max} for n, t in list(self._timers.items())},
         }
 
 
-def _checked(name: str) -> str:
-    if not NAME.fullmatch(name):
-        raise ValueError(f"metric name {name!r}: letters, digits, '_', '.' and '-' only, at most 100")
-    return name
+def shown_name(name: str) -> str:
+    """What a metric's name begins with in `/metrics`."""
+    return f"samzapy_user_{ILLEGAL.sub('_', name)}"
+
+
+def _number(metric: CounterValue | GaugeValue | TimerValue, value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]  # that is what is tried
+    except (TypeError, ValueError, OverflowError):
+        kind = type(metric).__name__.removesuffix("Value").lower()
+        raise TypeError(f"{kind} {metric.name!r} takes a number, not {value!r:.80}") from None

@@ -12,6 +12,7 @@ assert h.store("counts")["the"] == 2
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import tempfile
@@ -201,7 +202,7 @@ class Harness(EventTime):
             seen, status = instance.metrics.snapshot(), instance.status({})
             own = {**seen["gauges"], **seen["counters"]}
             for each, value in {**{n: status[n] for n in BUILT_IN if n not in own}, **own}.items():
-                numbers[each] = numbers.get(each, 0.0) + float(str(value))
+                numbers[each] = numbers.get(each, 0.0) + (math.nan if value is None else float(str(value)))
         return named("metric", name, numbers)
 
     # -- time, crashes ---------------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
@@ -19,10 +19,10 @@ from prometheus_client.core import (
     SummaryMetricFamily,
 )
 
+from samzapy.container.task_metrics import shown_name
 from samzapy.model.durations import BUCKETS_S
 from samzapy.model.states import TaskState
 
-ILLEGAL = re.compile(r"[^a-zA-Z0-9_]")
 RESTORE = ["job", "container", "task", "store", "source"]
 OF_TASKS: Mapping[str, tuple[Any, str, str]] = {
     "processed": (CounterMetricFamily, "processed_records", "Records whose process() returned, since the container started."),
@@ -163,7 +163,7 @@ class _Collector:
             for name, n in metrics.get("counters", {}).items():
                 _family(families, CounterMetricFamily, name, labels).add_metric(values, n)
             for name, x in metrics.get("gauges", {}).items():
-                _family(families, GaugeMetricFamily, name, labels).add_metric(values, x)
+                _family(families, GaugeMetricFamily, name, labels).add_metric(values, math.nan if x is None else x)
             for name, t in metrics.get("timers", {}).items():
                 _family(families, SummaryMetricFamily, f"{name}_seconds", labels).add_metric(values, t["count"], t["sum"])
         yield from families.values()
@@ -176,7 +176,7 @@ def _buckets(histogram: Mapping[str, Any]) -> tuple[list[tuple[str, float]], flo
 
 
 def _family(families: dict[str, Any], kind: Any, name: str, labels: list[str]) -> Any:
-    full = f"samzapy_user_{ILLEGAL.sub('_', name)}"
+    full = shown_name(name)
     return families.setdefault(f"{kind.__name__} {full}", kind(full, "A metric of the task's own.", labels=labels))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -13,7 +14,7 @@ TASK = {
     "stores": {"counts": {"restore": {"source": "local", "reason": "kept", "records": 12, "seconds": 0.25, "remaining": 8}}, "new": {}},
     "standby": [{"container": 2, "host": "b", "lag": 5}, {"container": 3, "host": "c", "lag": None}],
     "last_move": {"seconds": 1.5, "why": "home"},
-    "metrics": {"counters": {"big ones": 4}, "gauges": {"level": 0.5}, "timers": {"work": {"count": 2, "sum": 0.75}}},
+    "metrics": {"counters": {"big ones": 4}, "gauges": {"level": 0.5, "ratio": None}, "timers": {"work": {"count": 2, "sum": 0.75}}},
 }  # fmt: skip
 WAITING = {**TASK, "name": "Partition 1", "state": "WAITING", "lag": None, "stores": {}, "standby": [], "metrics": {}}
 WAITING.pop("last_move")
@@ -42,6 +43,7 @@ def test_every_number_has_its_name() -> None:
     samples = told()
 
     first = ("1", "Partition 0")
+    assert math.isnan(samples.pop(("samzapy_user_ratio", *first)))  # a gauge that is no finite number
     assert {
         ("samzapy_processed_records_total", *first): 40.0, ("samzapy_skipped_records_total", *first): 2.0,
         ("samzapy_dead_letters_total", *first): 3.0, ("samzapy_lag_records", *first): 7.0,
