@@ -13,6 +13,7 @@ TIME = "time of "
 PARTITIONS = "partitions of "
 KEY_FIELDS = "key fields"
 TABLE = "topic of the table"
+LAYOUT = "layout"
 OF_RECORD, OF_VALUE, OF_CLOCK = "Kafka's timestamp", "of the value", "the clock's"
 
 
@@ -24,6 +25,16 @@ def store_subject(store: str, what: str) -> str:
 def key_fields_subject(store: str) -> str:
     """The fingerprint's name for the fields of the class that a store's keys are objects of."""
     return store_subject(store, KEY_FIELDS)
+
+
+def layout_subject(store: str, part: str) -> str:
+    """The fingerprint's name for how keys or values (`part`) of a store lie in their bytes, where nothing in these says it."""
+    return store_subject(store, f"{part} {LAYOUT}")
+
+
+def topic_layout_subject(name: str) -> str:
+    """The same of the values in an internal topic of a program."""
+    return f"values of {INTERNAL}{name} {LAYOUT}"
 
 
 def table_subject(store: str) -> str:
@@ -84,7 +95,8 @@ def writes(checkpoint: Checkpoint, topic: str) -> bool:
 def _subjects(checkpoint: Checkpoint, topic: str) -> set[str]:
     """What the fingerprint says of an internal topic."""
     own = f"{checkpoint.job}-{checkpoint.id}-"
-    own_topic = {s for s in checkpoint.fingerprint if s.startswith(INTERNAL) and topic == own + s.removeprefix(INTERNAL)}
+    names = {s.removeprefix(INTERNAL) for s in checkpoint.fingerprint if s.startswith(INTERNAL) and topic == own + s.removeprefix(INTERNAL)}
+    own_topic = {subject for name in names for subject in (topic_subject(name), topic_layout_subject(name)) if subject in checkpoint.fingerprint}
     return own_topic | {s for s in checkpoint.fingerprint if s == partitions_subject(topic)}
 
 

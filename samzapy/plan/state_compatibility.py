@@ -1,7 +1,7 @@
 """Whether a job, as it is now, may go on with the state of earlier runs: what it was then is in each checkpoint, as its fingerprint and its stores.
 
     in both, and equal           goes on
-    in both, and different       refused: the state would mean something else
+    in both, and different       refused: the state would mean something else; but a list may have more at its end
     store: new                   goes on; it begins empty (plan/refill.py: what is read again for it)
     store: gone                  refused: its state would be forgotten without a word; `samzapy state drop` deletes it
     store: scratch now           refused: its state would be emptied
@@ -13,12 +13,13 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Collection, Mapping
 
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.event_time import NEVER
 from samzapy.model.names import Job
-from samzapy.plan.forgetting import INTERNAL, KEY_FIELDS, OPERATOR, PARTITIONS, TABLE, TIME, is_of, table_subject
+from samzapy.plan.forgetting import INTERNAL, KEY_FIELDS, LAYOUT, OPERATOR, PARTITIONS, TABLE, TIME, is_of, layout_subject, table_subject
 from samzapy.plan.grown_topics import KEEPS_PARTITIONS
 from samzapy.plan.start_refusals import Refuse
 
@@ -30,7 +31,7 @@ def refusal(checkpoint: Checkpoint, fingerprint: Mapping[str, str], stores: Mapp
     if gone is not None and is_program and gone not in stores:
         return _gone_of_program(checkpoint, gone, stores)
     both = (s for s in sorted(checkpoint.fingerprint) if s in fingerprint and not _is_over(checkpoint, s))
-    different = next((s for s in both if fingerprint[s] != checkpoint.fingerprint[s]), None)
+    different = next((s for s in both if not _means_the_same(s, checkpoint.fingerprint[s], fingerprint[s])), None)
     if different is not None:
         return _different(checkpoint, different, fingerprint[different])
     if gone is not None:
@@ -62,6 +63,19 @@ def other_inputs(checkpoint: Checkpoint, present: Collection[str]) -> Refuse | s
         "it begins in the new ones: `samzapy checkpoint set JOB.yaml --to-earliest --keep-state --execute`. To start over: `samzapy reset JOB.yaml`, which "
         "shows what it would do.",
     )
+
+def _means_the_same(subject: str, old: str, new: str) -> bool:
+    return old == new or (subject.endswith(LAYOUT) and _moved(old, new) is None)
+
+
+def _moved(old: str, new: str) -> tuple[str, list[str], list[str]] | None:
+    """Of two layouts (config/value_layout.py), the first place whose list of fields does not begin as it did: its fields then, and now. None: there is none.
+    Where a layout is no such text, nothing more is known of it than that it is another."""
+    if not (old.startswith("{") and new.startswith("{")):
+        return "", [old], [new]
+    before, now = json.loads(old), json.loads(new)
+    return next(((place, was, now[place]) for place, was in before.items() if place in now and now[place][: len(was)] != was), None)
+
 
 OPEN_WINDOWS = "If it is a window, the records of its open windows are deleted, too."
 
@@ -102,6 +116,9 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
             "new one does not have would stay in it.",
             f"Change it back; or give the table another name in the program (`store=…`), under which it is filled from {new!r}, and {_drop(name)}",
         )
+    if subject.endswith(LAYOUT):
+        store = next((s for s in checkpoint.stores if subject in (layout_subject(s, "key"), layout_subject(s, "value"))), "")
+        return _other_layout(subject.removesuffix(f" {LAYOUT}"), store, old, new)
     if subject.endswith(KEY_FIELDS):
         return Refuse(
             f"{subject} were {old!r} when its state was written; the class now has {new!r}. Keys are found by their bytes: none would find its state.",
@@ -110,6 +127,25 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
     return Refuse(
         f"{subject} was {old!r} when its state was written; the job file now says {new!r}.",
         "Change it back, give the job a new id, or run `samzapy reset JOB.yaml` to start over.",
+    )
+
+
+def _other_layout(whose: str, store: str, old: str, new: str) -> Refuse:
+    """`whose`: `store 's' value`, or the values of an internal topic; `store`: its name, "" of a topic."""
+    place, was, now = _moved(old, new) or ("", [old], [new])
+    if not place:
+        return Refuse(
+            f"{whose}: the Avro schema was another one when it was written ({old}; now {new}). Nothing in the bytes says which schema wrote them: they would be "
+            "read as other values.",
+            "Put the schema back; or do both: 1. give the store another name, so it begins empty (with `registry:FILE` as its serde, the schema may change); "
+            f"2. {_drop(store)}",
+        )
+    at = "" if place == "$" else f" at {place}"
+    return Refuse(
+        f"{whose}: the fields of its class{at} were {', '.join(was)} when it was written, and are {', '.join(now)} now. Such a class is written as a list, "
+        "without names: values would be read into other fields.",
+        "Keep the order of the fields, and add new ones at the end, with a default. Fields of a dataclass, or of a `msgspec.Struct` without `array_like`, are "
+        "written with their names and may have any order.",
     )
 
 

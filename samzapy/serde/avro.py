@@ -5,6 +5,7 @@ The bytes are looked at before fastavro decodes them: see avro_walk.
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,8 +30,30 @@ NO_SCHEMA = (SchemaParseException, ValueError, TypeError, LookupError, Recursion
 _REMEDY = "Name a file with an Avro schema in JSON: `avro:schemas/user.avsc`."
 
 
+SHAPING = ("symbols", "size", "logicalType", "precision", "scale")  # beside types, names of fields, items and values
+
+
+def _shape(schema: Any, names: dict[str, str]) -> Any:
+    """What the bytes of a schema's values depend on, and what they mean: without documentation, defaults, aliases and the names of types."""
+    if isinstance(schema, str):
+        return names.get(schema, schema)
+    if isinstance(schema, list):
+        return [_shape(each, names) for each in schema]
+    found = {key: schema[key] for key in SHAPING if key in schema}
+    if "name" in schema:
+        names[schema["name"]] = f"#{len(names)}"
+    if "fields" in schema:
+        return found | {"fields": [[field["name"], _shape(field["type"], names)] for field in schema["fields"]]}
+    inner = {key: _shape(schema[key], names) for key in ("items", "values") if key in schema}
+    kind = _shape(schema["type"], names)
+    return found | inner | {"type": kind} if found or inner else kind
+
+
 class AvroSchema:
     """One schema: what reads and writes its values.
+
+    Attributes:
+        layout: another text means that values are other bytes, or that these mean something else.
 
     Args:
         document: the schema as JSON's objects.
@@ -48,6 +71,7 @@ class AvroSchema:
             skips.of(fastavro.parse_schema(each, named_schemas=types, expand=False))
         self._parsed = fastavro.parse_schema(document, named_schemas=types, expand=False)
         self._skip = skips.of(self._parsed)
+        self.layout = f"Avro {hashlib.sha256(orjson.dumps(_shape(self._parsed, {}), option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]}"
 
     def write(self, out: io.BytesIO, value: Any) -> None:
         """Raises one of ENCODE_ERRORS; fields that the schema does not have are refused, absent ones take their default."""
@@ -75,6 +99,7 @@ class AvroSerde:
     def __init__(self, name: str, schema: AvroSchema) -> None:
         self.name = name
         self._schema = schema
+        self.layout = schema.layout
 
     def encode(self, value: Any) -> bytes:
         """The value's Avro bytes; fields that the schema does not have are refused, absent ones take their default."""

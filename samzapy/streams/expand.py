@@ -14,9 +14,11 @@ from samzapy.plan.forgetting import (
     OF_RECORD,
     OF_VALUE,
     key_fields_subject,
+    layout_subject,
     operator_subject,
     table_subject,
     time_subject,
+    topic_layout_subject,
     topic_subject,
 )
 from samzapy.streams.graph import Graph, Keeps, Node, Source, TableSource, To, Way
@@ -24,6 +26,7 @@ from samzapy.streams.internal import operators, stages
 from samzapy.streams.kinds import Kind
 from samzapy.streams.places import refused
 from samzapy.streams.walk import keepers, readers, sources, tables_read, takers
+from samzapy.streams.windowed import WindowAggregate
 
 OF_PROGRAM = "program"  # where a record's time is: the program finds it
 OF_STREAMS = ("topic", "start", "on_out_of_range")
@@ -70,6 +73,7 @@ def sections(graph: Graph, streams: Mapping[str, Mapping[str, Any]], stores: Map
             **{table_subject(n.name): topics.get(n.topic, n.topic) for n in keepers(graph) if isinstance(n, TableSource) and not is_scratch(n)},
             **{key_fields_subject(node.name): node.key.key_fields for node in keepers(graph) if node.key.key_fields and not is_scratch(node)},
             **{topic_subject(name): identity for name, identity in operators(graph).items()},
+            **_layouts(graph),
             **{time_subject(topics.get(s.topic, s.topic)): _time_of(s) for s in sources(graph) if isinstance(s, Source) and s.timing is not None},
         },
         topics={**topics, **{node.name: f"{job}-{node.name}" for node in readers(graph)}},
@@ -148,6 +152,13 @@ def _outputs(graph: Graph, topics: Mapping[str, str]) -> dict[str, dict[str, Any
             if node.partitions is not None:
                 entry["partitions"] = node.partitions
     return found
+
+
+def _layouts(graph: Graph) -> dict[str, str]:
+    """How values lie in their bytes where the job file's sections do not show it: what windows keep, and records on their way between stages."""
+    kept = {layout_subject(node.name, "value"): node.kept.layout for node in keepers(graph) if isinstance(node, WindowAggregate)}
+    sent = {topic_layout_subject(reader.name): reader.writer.value.layout for reader in readers(graph) if reader.writer.value is not None}
+    return {subject: layout for subject, layout in {**kept, **sent}.items() if layout}
 
 
 def _store(node: Keeps) -> dict[str, Any]:

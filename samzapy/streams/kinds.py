@@ -18,6 +18,7 @@ from samzapy.config.fields import CLASS, SERDES
 from samzapy.config.key_class import key_fields, why_no_key
 from samzapy.config.model_names import other_names
 from samzapy.config.registered import is_registered
+from samzapy.config.value_layout import positions
 from samzapy.serde.basic import JsonSerde, shown
 from samzapy.serde.model_fit import changed_in
 from samzapy.serde.old_records import of_old
@@ -85,6 +86,11 @@ class Kind:
     def why_not_kept(self) -> str:
         """Why what is written of this kind would come back as something else; "" if it does not."""
         return other_names(self.cls) if self.is_record and self.cls is not None else ""
+
+    @property
+    def layout(self) -> str:
+        """Of values that are kept: what of the class is written by position; "": nothing."""
+        return positions(self.cls) if self.is_record and self.cls is not None else ""
 
     @property
     def key_fields(self) -> str:

@@ -18,7 +18,7 @@ def fingerprint(settings: Settings, tasks: int, internal: Mapping[str, int], ser
         internal: how many partitions internal topics have.
         operators: what the job's program says of itself.
     """
-    return {**_of_job_file(settings, tasks, internal), **serdes.key_fields(), **operators}
+    return {**_of_job_file(settings, tasks, internal), **serdes.key_fields(), **serdes.layouts(), **operators}
 
 
 def _of_job_file(settings: Settings, tasks: int, internal: Mapping[str, int]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from samzapy.config.key_class import REMEDY
 from samzapy.config.registered import BY_BOTH, BY_RECORD, BY_TOPIC, is_registered, schema_file
 from samzapy.config.registry_settings import SchemaRegistrySettings
 from samzapy.config.schema import Settings
-from samzapy.plan.forgetting import key_fields_subject
+from samzapy.plan.forgetting import key_fields_subject, layout_subject
 from samzapy.ports import SchemaRegistry
 from samzapy.serde.record import RecordSerde
 from samzapy.serde.record_keys import as_key
@@ -83,6 +83,17 @@ class Serdes:
         logged = {name: topics.changelogs.get(name) for name in self._settings.stores}
         found = {name: getattr(self.of_keys(name, log), "fields", "") for name, log in logged.items() if log is not None}
         return {key_fields_subject(name): fields for name, fields in found.items() if fields}
+
+    def layouts(self) -> dict[str, str]:
+        """For the fingerprint: how keys and values of stores lie in their bytes, where nothing in these says it."""
+        topics, found = JobTopics.of(self._settings), dict[str, str]()
+        for name, store in self._settings.stores.items():
+            log = topics.changelogs.get(name)
+            if log is not None:
+                key = self.of_keys(name, log)
+                found[layout_subject(name, KEY)] = "" if isinstance(key, RecordSerde) else getattr(key, "layout", "")  # a record's: `key_fields`
+                found[layout_subject(name, VALUE)] = getattr(self.of(store.value, log, VALUE), "layout", "")
+        return {subject: layout for subject, layout in found.items() if layout}
 
     def ready(self, register: bool = False) -> None:
         """Find the schemas in the registry that the job's outputs and stores are written with. `register`: those that are not there are registered.

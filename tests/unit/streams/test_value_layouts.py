@@ -1,0 +1,209 @@
+"""State whose bytes do not say what they hold: values that are written by position, and Avro without a schema. With another class or schema they would be
+read as something else, and nothing would show it; so such a change is refused, except that a list may have more fields at its end."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pydantic
+import pytest
+
+from samzapy.api.errors import StateMismatch
+from samzapy.config.value_layout import positions
+from samzapy.plan.state_compatibility import _moved
+from samzapy.serde.avro import AvroSchema
+from samzapy.streams import App, tumbling
+from samzapy.testing import Harness
+
+
+class Point(NamedTuple):
+    x: int
+    y: int = 0
+
+
+class Listed(msgspec.Struct, array_like=True):
+    a: int
+    at: Point
+
+
+class Named(msgspec.Struct):
+    points: list[Point]
+    by: dict[str, Listed]
+    next: Named | None = None
+    pair: tuple[Point, int] | None = None
+
+
+@dataclasses.dataclass
+class Data:
+    at: Point | None
+    seen: set[int]
+
+
+class Model(pydantic.BaseModel):
+    at: Point
+    data: Data
+    next: Model | None = None
+
+
+@pytest.mark.parametrize(
+    ("cls", "layout"),
+    [
+        (Point, {"$": ["x", "y"]}),
+        (Listed, {"$": ["a", "at"], "$.at": ["x", "y"]}),
+        (Named, {"$.by{}": ["a", "at"], "$.by{}.at": ["x", "y"], "$.points[]": ["x", "y"], "$.pair[0]": ["x", "y"]}),
+        (Data, {"$.at": ["x", "y"]}),
+        (Model, {"$.at": ["x", "y"], "$.data.at": ["x", "y"]}),
+    ],
+)
+def test_what_is_written_by_position_is_found_wherever_it_is(cls: Any, layout: dict[str, list[str]]) -> None:
+    assert json.loads(positions(cls)) == layout
+
+
+def test_what_is_written_by_name_has_no_layout() -> None:
+    assert positions(dataclasses.make_dataclass("D", [("a", int)])) == positions(msgspec.defstruct("S", [("a", int)])) == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "moved"),
+    [
+        ({"$": ["a"]}, {"$": ["a", "b"]}, False),
+        ({"$": ["a", "b"]}, {"$": ["b", "a"]}, True),
+        ({"$": ["a", "b"]}, {"$": ["a"]}, True),
+        ({"$": ["a"]}, {"$": ["z", "a"]}, True),
+        ({"$.p": ["a"]}, {"$.q": ["b"]}, False),  # another type: its values cannot be read, which is told
+        ({"$": ["a"], "$.p": ["x", "y"]}, {"$": ["a"], "$.p": ["y", "x"]}, True),
+    ],
+)
+def test_a_list_may_have_more_at_its_end(old: dict[str, list[str]], new: dict[str, list[str]], moved: bool) -> None:
+    assert (_moved(json.dumps(old), json.dumps(new)) is not None) is moved
+
+
+def test_a_layout_that_is_too_long_to_keep_may_only_stay() -> None:
+    many = NamedTuple("Many", [(f"field_with_a_long_name_{n:03}", int) for n in range(200)])  # type: ignore[misc]
+    assert len(positions(many)) == 64
+    assert _moved(positions(many), positions(many).replace("a", "b")) is not None
+
+
+# -- a program, and a task ------------------------------------------------------------------------------------------------------------
+
+
+def account(patch: pytest.MonkeyPatch, *fields: tuple[str, Any]) -> Any:
+    """The class of that name, as a changed program has it; its first two fields are 0 by default."""
+    cls = NamedTuple("Account", list(fields))  # type: ignore[misc]
+    cls.__new__.__defaults__ = (0,) * len(fields)  # type: ignore[attr-defined]
+    cls._field_defaults = dict.fromkeys(cls._fields, 0)
+    cls.__module__ = __name__
+    patch.setattr(sys.modules[__name__], "Account", cls, raising=False)
+    return cls
+
+
+def add(account: Any, value: int) -> Any:
+    return account._replace(credit=account.credit + value, debit=account.debit + 1)
+
+
+def rolling(cls: Any) -> App:
+    app = App()
+    app.stream("in", key=str, value=int).fold("accounts", cls, add, value=cls).to("out")
+    return app
+
+
+def windowed(cls: Any) -> App:
+    app = App()
+    app.stream("in", key=str, value=int, watermark_delay="1s").window(tumbling("1h")).fold("accounts", cls, add, value=cls).values().map(list, value=list).to("out")
+    return app
+
+
+def between(cls: Any) -> App:
+    app = App()
+    app.stream("in", key=str, value=int).map(lambda n: cls(n, n), value=cls).repartition("spread").map(list, value=list).to("out")
+    return app
+
+
+CREDIT, DEBIT, CURRENCY = ("credit", int), ("debit", int), ("currency", int)
+
+
+@pytest.mark.parametrize("make", [rolling, windowed, between])
+def test_a_class_of_values_whose_fields_have_moved_is_refused(make: Callable[[Any], App], monkeypatch: pytest.MonkeyPatch) -> None:
+    with Harness(make(account(monkeypatch, CREDIT, DEBIT))) as h:
+        h.send("in", 100, key="ada", timestamp=1)
+        h.run()
+        for fields in ((CURRENCY, CREDIT, DEBIT), (DEBIT, CREDIT), (CREDIT,)):
+            with pytest.raises(StateMismatch, match=r"the fields of its class were credit, debit when it was written, and are .* now.*read into other fields"):
+                h.restart(make(account(monkeypatch, *fields)))
+        h.restart(make(account(monkeypatch, CREDIT, DEBIT, CURRENCY)))
+        h.send("in", 5, key="ada", timestamp=2)
+        h.run()
+
+
+SCHEMA = {"type": "record", "name": "A", "fields": [{"name": "credit", "type": "long"}, {"name": "debit", "type": "long"}]}
+Change = Callable[[dict[str, Any]], Any]
+
+
+def reordered(schema: dict[str, Any]) -> dict[str, Any]:
+    return {**schema, "fields": schema["fields"][::-1]}
+
+
+def other_unit(schema: dict[str, Any]) -> dict[str, Any]:
+    return {**schema, "fields": [{"name": "credit", "type": {"type": "long", "logicalType": "timestamp-millis"}}, schema["fields"][1]]}
+
+
+def documented(schema: dict[str, Any]) -> dict[str, Any]:
+    fields = [{**field, "doc": "cents", "default": 0} for field in schema["fields"]]
+    return {"type": "record", "name": "space.Other", "doc": "an account", "fields": fields}
+
+
+@pytest.mark.parametrize(
+    ("change", "is_same"),
+    [
+        (lambda s: s, True),
+        (documented, True),
+        (lambda s: {**s, "fields": [{"name": f["name"], "type": {"type": "long"}} for f in s["fields"]]}, True),
+        (reordered, False),
+        (other_unit, False),
+        (lambda s: {**s, "fields": [*s["fields"], {"name": "more", "type": "string", "default": ""}]}, False),
+        (lambda s: {**s, "fields": [{**s["fields"][0], "type": ["null", "long"]}, s["fields"][1]]}, False),
+        (lambda s: {"type": "array", "items": s}, False),
+    ],
+)
+def test_avro_schemas_are_told_apart_by_what_their_bytes_mean(change: Change, is_same: bool) -> None:
+    assert (AvroSchema(SCHEMA).layout == AvroSchema(change(SCHEMA)).layout) is is_same
+
+
+def test_a_type_that_refers_to_itself_has_a_layout() -> None:
+    node = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
+    assert AvroSchema(node).layout == AvroSchema({**node, "name": "Other", "fields": [{"name": "next", "type": ["null", "Other"]}]}).layout
+
+
+class Keeping:
+    """Keeps each record under its key."""
+
+    def init(self, context: Any) -> None:
+        self.kept = context.get_store("kept")
+
+    def process(self, envelope: Any, collector: Any, coordinator: Any) -> None:
+        self.kept.put({"credit": 1, "debit": 2} if self.kept._key_serde.startswith("avro") else envelope.key, {"credit": envelope.message, "debit": 1})
+
+
+@pytest.mark.parametrize("part", ["key", "value"])
+def test_a_store_whose_avro_schema_has_changed_is_refused(part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from samzapy import StreamTask
+
+    task = type("Task", (Keeping, StreamTask), {})
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "account.avsc"
+    file.write_text(json.dumps(SCHEMA))
+    store = {"key": "string", "value": "json", part: "avro:account.avsc"}
+    with Harness(task, inputs=[{"topic": "in", "key": "string", "value": "integer"}], stores={"kept": store}) as h:
+        h.send("in", 100, key="ada")
+        h.run()
+        file.write_text(json.dumps(documented(SCHEMA)))
+        h.restart(sets=["commit.interval=2s"])
+        file.write_text(json.dumps(reordered(SCHEMA)))
+        with pytest.raises(StateMismatch, match=f"store 'kept' {part}: the Avro schema was another one when it was written.*state drop"):
+            h.restart(sets=["commit.interval=3s"])
