@@ -12,6 +12,7 @@ from samzapy.api.context import Counter, Gauge, Timer
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
 ILLEGAL = re.compile(r"[^a-zA-Z0-9_]")
 MOST = (1 << 63) - 1
+MOST_METRICS = 1000
 
 
 class CounterValue:
@@ -127,6 +128,8 @@ class TaskMetrics:
         """Its names in `/metrics`, which no other may have: a scrape with one name twice is refused as a whole."""
         if not NAME.fullmatch(name):
             raise ValueError(f"metric name {name!r}: letters, digits, '_', '.' and '-' only, at most 100")
+        if len(self._counters) + len(self._gauges) + len(self._timers) >= MOST_METRICS:
+            raise ValueError(f"{kind} {name!r}: a task has at most {MOST_METRICS} metrics, each of which goes into every report. Count by key in a store")
         shown = [shown_name(name) + end for end in ends]
         for one in shown:
             if one in self._shown:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from samzapy.container.task_metrics import TaskMetrics
+from samzapy.container.task_metrics import MOST_METRICS, TaskMetrics
 
 
 class Whole:
@@ -83,3 +83,12 @@ def test_a_counter_and_a_gauge_may_have_one_name() -> None:
     metrics.counter("x").inc()
     metrics.gauge("x").set(2)
     metrics.timer("x").update(1)
+
+
+def test_a_task_has_a_thousand_metrics_at_most() -> None:
+    metrics = TaskMetrics()
+    for n in range(MOST_METRICS):
+        (metrics.counter, metrics.gauge, metrics.timer)[n % 3](f"m{n}")
+    with pytest.raises(ValueError, match="counter 'one_more': a task has at most 1000 metrics.*Count by key in a store"):
+        metrics.counter("one_more")
+    metrics.counter("m0").inc()
