@@ -89,6 +89,6 @@ def test_a_task_has_a_thousand_metrics_at_most() -> None:
     metrics = TaskMetrics()
     for n in range(MOST_METRICS):
         (metrics.counter, metrics.gauge, metrics.timer)[n % 3](f"m{n}")
-    with pytest.raises(ValueError, match="counter 'one_more': a task has at most 1000 metrics.*Count by key in a store"):
+    with pytest.raises(ValueError, match=r"counter 'one_more': a task has at most 1000 metrics.*Count by key in a store"):
         metrics.counter("one_more")
     metrics.counter("m0").inc()
