@@ -36,6 +36,7 @@ from samzapy.wiring.serdes import KEY, VALUE, Serdes
 
 HEADER = ("#", "AT S", "FAULT", "TARGET", "WHOLE AGAIN S", "NOTE")
 MOST_BAD_LINES = 5
+MOST_PARTITIONS = 1000
 DIFFERENT = 1
 JSON, TEXT = "json", "text"
 
@@ -59,7 +60,7 @@ def chaos(
             " prints them; text: as `samzapy send --key` takes them, key<TAB>value of the first input.",
         ),
     ] = JSON,
-    partitions: Annotated[int, typer.Option(min=1, help="Partitions of each topic; more if a record names a higher one.")] = 4,
+    partitions: Annotated[int, typer.Option(min=1, max=MOST_PARTITIONS, help="Partitions of each topic; more if a record names a higher one.")] = 4,
     ordered: Annotated[
         bool,
         typer.Option("--ordered", help="Also compare the order of outputs within each key: for jobs in which only one task writes a key."),
@@ -194,8 +195,8 @@ def _of_document(line: bytes, loaded: LoadedJob, serdes: Serdes) -> Any:
     if spec is None:
         raise ValueError(f"topic {topic!r} is not an input of the job")
     partition, timestamp = record.get("partition"), record.get("timestamp", 0)
-    if not (partition is None or (isinstance(partition, int) and partition >= 0)) or not isinstance(timestamp, int):
-        raise ValueError("partition and timestamp must be numbers")
+    if not (partition is None or (isinstance(partition, int) and 0 <= partition < MOST_PARTITIONS)) or not isinstance(timestamp, int):
+        raise ValueError(f"partition and timestamp must be whole numbers, a partition less than {MOST_PARTITIONS}")
     key = bytes_in(record, "key", lambda key: _encoded(spec.key, key, serdes.of(spec.key, topic, KEY)))
     as_value = partial(_encoded, spec.value, serde=serdes.of(spec.value, topic, VALUE))
     value = None if record.get("tombstone") else bytes_in(record, "value", as_value)

@@ -61,6 +61,7 @@ def test_what_tail_wrote_is_fed(tmp_path: Path, key: str, value: str, records: l
         ({"value": "x", "headers": [["a"]]}, "headers are pairs of a name and a value"),
         ({"value": "x", "headers": [["a", 7]]}, "a header's value is text, null or"),
         ({"value": "x", "headers": [["a", {"base64": 7}]]}, "a header's value is text, null or"),
+        ({"value": "x", "partition": 100_000}, "partition and timestamp must be whole numbers, a partition less than 1000"),
         ({"key": "x"}, 'not a document with "value"'),
     ],
 )
