@@ -17,6 +17,7 @@ from fastavro.read import SchemaResolutionError
 from fastavro.schema import SchemaParseException
 
 from samzapy.api.errors import ConfigurationError, SerdeError
+from samzapy.serde.avro_fit import Checks, refuse_misfit
 from samzapy.serde.avro_walk import Skips, Walk
 from samzapy.serde.basic import shown
 
@@ -66,15 +67,20 @@ class AvroSchema:
     kind = "AVRO"
 
     def __init__(self, document: Any, named: Sequence[Any] = ()) -> None:
-        skips, types = Skips(), dict[str, Any]()
+        skips, checks, types = Skips(), Checks(), dict[str, Any]()
         for each in named:
-            skips.of(fastavro.parse_schema(each, named_schemas=types, expand=False))
+            parsed = fastavro.parse_schema(each, named_schemas=types, expand=False)
+            skips.of(parsed)
+            checks.of(parsed)
         self._parsed = fastavro.parse_schema(document, named_schemas=types, expand=False)
         self._skip = skips.of(self._parsed)
+        self._fits = checks.of(self._parsed)
         self.layout = f"Avro {hashlib.sha256(orjson.dumps(_shape(self._parsed, {}), option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]}"
 
     def write(self, out: io.BytesIO, value: Any) -> None:
         """Raises one of ENCODE_ERRORS; fields that the schema does not have are refused, absent ones take their default."""
+        if not self._fits(value):
+            refuse_misfit(value, self._parsed)
         _write(out, self._parsed, value, strict_allow_default=True)
 
     def read(self, data: bytes, at: int = 0, wanted: AvroSchema | None = None) -> Any:

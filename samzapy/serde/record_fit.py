@@ -104,6 +104,8 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def _lost(value: Any, read: Any, place: str, dumps: Callable[[Any], bytes], comes_back: bool) -> str:
+    if isinstance(read, str) and isinstance(value, bytes | bytearray | memoryview):  # JSON has them as base64, which nobody meant
+        return f"Expected `str`, got `{type(value).__name__}`, which JSON holds in base64 - at `{place}`"
     cls, pairs = type(read), items_of(value, read, place) or []
     names = _field_names(cls)
     if names is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import json
 import time
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.serde.avro import AvroSchema, AvroSerde, avro_serde
+from samzapy.serde.avro_fit import refuse_misfit
 from samzapy.serde.avro_walk import MAX_EMPTY_ITEMS
 
 EVERYTHING = {
@@ -54,7 +56,7 @@ ENTRIES = st.fixed_dictionaries(
         "other": st.just("B"),
         "hash": st.binary(min_size=4, max_size=4),
         "when": st.integers(0, 10**12).map(
-            lambda ms: __import__("datetime").datetime.fromtimestamp(ms // 1000, __import__("datetime").UTC)
+            lambda ms: datetime.datetime.fromtimestamp(ms // 1000, datetime.UTC)
         ),
         "inner": st.just({"next": {"next": None}}),
     }
@@ -206,3 +208,56 @@ def test_a_decimal_that_would_take_minutes_is_refused_before_it_is_made(tmp_path
     large = b"\x7f" * 400_000
     with pytest.raises(SerdeError, match="a decimal of 400000 bytes"):
         serde.decode(_zigzag(1) + _zigzag(len(large)) + large + b"\0")
+
+
+# -- values of other types than the schema's ------------------------------------------------------------------------------------------
+
+
+DAY = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+
+
+def of(kind: Any) -> AvroSerde:
+    return AvroSerde("avro:v.avsc", AvroSchema({"type": "record", "name": "V", "fields": [{"name": "v", "type": kind}]}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("long", 1998.9999999999998), ("long", 1.0), ("long", True), ("long", "7"), ("long", 2**63), ("int", 2**31), ("int", Decimal(1)),
+        ("boolean", "false"), ("boolean", 1), ("boolean", None), ("double", "x"), ("double", True), ("float", "1"), ("string", b"x"), ("string", 1),
+        ("bytes", "x"), (["null", "boolean"], "false"), (["null", "int"], 1.5), (["long", "string"], 1.5),
+        ({"type": "array", "items": "int"}, [1, 1.5]), ({"type": "array", "items": "int"}, "12"), ({"type": "map", "values": "int"}, {1: 1}),
+        ({"type": "map", "values": "int"}, {"a": 1.5}), ({"type": "enum", "name": "E", "symbols": ["A"]}, "C"),
+        ({"type": "fixed", "name": "F", "size": 2}, b"abc"), ({"type": "long", "logicalType": "timestamp-millis"}, 1.5),
+        ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}, {"a": 1.5}),
+        ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}, {}),
+    ],
+)  # fmt: skip
+def test_a_value_of_another_type_than_the_schemas_is_refused_and_not_written_as_another(kind: Any, value: Any) -> None:
+    with pytest.raises(SerdeError, match=r"serde avro:v\.avsc cannot write a dict: .*Give it a value that fits the schema"):
+        of(kind).encode({"v": value})
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "read"),
+    [
+        ("double", 1, 1.0), ("double", 2**53, float(2**53)), ("float", 1.5, 1.5), ("float", 2, 2.0), ("bytes", bytearray(b"a"), b"a"), (["null", "int"], None, None),
+        (["null", "boolean", "int"], True, True), (["null", "int", "long"], 2**40, 2**40), ({"type": "array", "items": "int"}, (1, 2), [1, 2]),
+        ({"type": "long", "logicalType": "timestamp-millis"}, DAY, DAY), ({"type": "int", "logicalType": "date"}, DAY.date(), DAY.date()),
+        ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int", "default": 7}]}, {}, {"a": 7}),
+        ([{"type": "record", "name": n, "fields": [{"name": n, "type": "int"}]} for n in ("A", "B")], {"B": 1}, {"B": 1}),
+        ([{"type": "record", "name": n, "fields": [{"name": "a", "type": "int"}]} for n in ("A", "B")], ("B", {"a": 1}), {"a": 1}),
+    ],
+)  # fmt: skip
+def test_a_value_that_the_schema_can_hold_is_written(kind: Any, value: Any, read: Any) -> None:
+    assert of(kind).decode(of(kind).encode({"v": value})) == {"v": read}
+
+
+@given(ENTRIES)
+def test_the_quick_check_knows_what_fastavros_own_would_accept(value: dict[str, Any]) -> None:
+    schema = AvroSchema(EVERYTHING)
+    assert schema._fits(value)
+    refuse_misfit(value, schema._parsed)
+    assert not schema._fits({**value, "large": 1.5})
+    with pytest.raises(ValueError, match=r"large is <1\.5> of type <class 'float'> expected long"):
+        refuse_misfit({**value, "large": 1.5}, schema._parsed)

@@ -320,6 +320,7 @@ def odd() -> Even:
         (Cents(1.5), r"`\$.cents`"),  # type: ignore[arg-type]
         (Cents("x"), r"`\$.cents`"),  # type: ignore[arg-type]
         (Lasting("warm"), r"`\$.celsius`"),  # type: ignore[arg-type]
+        (Named(b"ada"), r"Expected `str`, got `bytes`, which JSON holds in base64 - at `\$.first_name`"),  # type: ignore[arg-type]
     ],
 )
 def test_a_value_that_could_not_be_read_back_is_refused_with_its_field(value: Any, words: str) -> None:
