@@ -47,8 +47,8 @@ class Metrics(Protocol):
 
     `/metrics` shows a counter as `samzapy_user_<name>_total`, a gauge as `samzapy_user_<name>`, a timer as `samzapy_user_<name>_seconds_count` and
     `samzapy_user_<name>_seconds_sum`, with the labels job, container and task. A name has letters, digits, "_", "." and "-", at most 100; any
-    other raises ValueError. So does a second metric that would have the same name in `/metrics` ("a.b" and "a-b"), and one beyond 1,000: for counts by key,
-    use a store.
+    other raises ValueError. So does a second metric that would have the same name in `/metrics` ("a.b" and "a-b"), and one beyond 1,000 of a task, or 20,000
+    of a container: for counts by key, use a store.
     """
 
     def counter(self, name: str) -> Counter:

@@ -195,5 +195,7 @@ def _pairs(given: object) -> Headers:
         name, value = pair
         if not (value is None or isinstance(value, bytes | str)):
             raise TypeError(f"headers: the value of {name!r} must be bytes, text or None, not {value!r}")
+        if isinstance(value, str) and not _is_utf8(value):
+            raise ValueError(f"headers: the value of {name!r} has half of a surrogate pair: {value!r:.100}")
         found.append((name, value.encode() if isinstance(value, str) else value))
     return found

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from samzapy.api.errors import ClusterUnreachable, StateRefused
+from samzapy.api.errors import ClusterUnreachable, SamzapyError, StateRefused
 from samzapy.cli.common import AsJson, print_json, say
 from samzapy.cli.coordinator_http import http_json, is_status
 from samzapy.cli.records import Servers, log_of
@@ -60,17 +60,22 @@ def _document(job: Job, lease: LeaseRecord | None, error: str) -> dict[str, Any]
     base: dict[str, Any] = {"job": job.name, "id": job.id}
     if lease is None:
         return {**base, "state": "UNKNOWN" if error else "NEVER RAN", "run_id": None, "host": None, "url": None, "heard_ms": None, "error": error}
-    state = lease.outcome or "ENDED" if lease.ended else JobState.RUNNING if _answers(job, lease.url) else "NOT ANSWERING"
-    url = lease.url if state == JobState.RUNNING else None
-    return {**base, "state": state, "run_id": lease.run_id, "host": lease.host, "url": url, "heard_ms": lease.renewed_ms, "error": lease.error}
+    why_not = None if lease.ended else _why_no_answer(job, lease.url)
+    is_running = not lease.ended and why_not is None
+    state = lease.outcome or "ENDED" if lease.ended else JobState.RUNNING if is_running else "NOT ANSWERING"
+    url = lease.url if is_running else None
+    return {**base, "state": state, "run_id": lease.run_id, "host": lease.host, "url": url, "heard_ms": lease.renewed_ms, "error": why_not or lease.error}
 
 
-def _answers(job: Job, url: str) -> bool:
+def _why_no_answer(job: Job, url: str) -> str | None:
+    """None: the job's coordinator answers. "": nobody does, or another job's; else what is wrong with the answer."""
     try:
         answer = http_json("GET", url + "/api/v1/status", timeout_s=ASK_S) if url else {}
     except ClusterUnreachable:
-        return False
-    return is_status(answer) and (answer.get("job"), answer.get("id")) == (job.name, job.id)
+        return ""
+    except SamzapyError as error:
+        return error.message
+    return None if is_status(answer) and (answer.get("job"), answer.get("id")) == (job.name, job.id) else ""
 
 
 def _time(ms: int | None) -> str | None:

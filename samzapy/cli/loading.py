@@ -11,7 +11,7 @@ from samzapy.cli.common import called_with
 from samzapy.config.load import LoadedJob
 from samzapy.config.schema import Settings
 from samzapy.config.secrets import is_secret
-from samzapy.config.task_class import import_task_class, unused_process
+from samzapy.config.task_class import import_task_class, never_called, unused_process
 from samzapy.kafka.client import check_properties
 from samzapy.wiring.job_file import load_program
 
@@ -30,8 +30,10 @@ def load(
     called_with([str(job), *(w for file in more or [] for w in ("--file", str(file)))], public)
     loaded = load_program([job, *(more or [])], sets or [], check_client=check_properties, check_classes=classes, before_classes=before_classes)
     task = loaded.settings.task
-    if classes and task is not None and (told := unused_process(import_task_class(task, loaded.folders))):
-        LOG.warning("task: %s", told)
+    if classes and task is not None:
+        found = import_task_class(task, loaded.folders)
+        for told in filter(None, (unused_process(found), *never_called(found, loaded.settings.window_ms is not None))):
+            LOG.warning("task: %s", told)
     if classes and loaded.written_secrets:
         LOG.warning(
             "%s: a secret is written in the job file, where whoever reads the file sees it: refer to it instead, as ${NAME} or ${file:PATH}",

@@ -5,13 +5,14 @@ This is the only place of samzapy.config that runs the user's code, and it does 
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.machinery
 import inspect
 import pkgutil
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,6 +24,9 @@ from samzapy.config import model_names, user_import
 from samzapy.config.errors import ConfigError, Problem
 from samzapy.config.key_class import REMEDY, why_no_key
 from samzapy.config.scalars import near
+
+HOOKS = {"init": 1, "process": 3, "process_batch": 3, "window": 2, "end_of_stream": 2, "close": 0}  # and how many arguments each has
+NEAR = 0.88  # how alike two names are, from 0 to 1, of which one is probably a misspelt other
 
 
 def import_task_class(task: str, folders: Sequence[Path]) -> type[StreamTask]:
@@ -38,8 +42,7 @@ def import_task_class(task: str, folders: Sequence[Path]) -> type[StreamTask]:
         raise _refusal("task", f"{name} in {module.__name__} is not a StreamTask", hint)
     if found.process is StreamTask.process and found.process_batch is StreamTask.process_batch:
         raise _refusal("task", f"{name} has no method `process`", "Define process(self, envelope, collector, coordinator), or process_batch.")
-    hooks = {"init": 1, "process": 3, "process_batch": 3, "window": 2, "end_of_stream": 2, "close": 0}
-    for hook, arguments in hooks.items():
+    for hook, arguments in HOOKS.items():
         _check_hook(found, name, hook, arguments)
     needed = _required_arguments(found)
     if needed:
@@ -62,6 +65,18 @@ def unused_process(found: type[StreamTask]) -> str:
     if found.process is StreamTask.process or found.process_batch is StreamTask.process_batch:
         return ""
     return f"{found.__name__} defines process and process_batch: process_batch is used, and process is called only if your own code calls it"
+
+
+def never_called(found: type[StreamTask], has_window: bool) -> Iterator[str]:
+    """What to know about a class: methods that look like hooks under another name, and an interval for a hook that it does not define."""
+    hooks = [name for name in HOOKS if name != "close"]  # too short a word
+    for name, value in vars(found).items():
+        if inspect.isfunction(value) and name not in HOOKS and not name.startswith("_"):
+            near_it = difflib.get_close_matches(name, hooks, 1, NEAR)
+            if near_it:
+                yield f"samzapy never calls {found.__name__}.{name}: if it is a hook, its name is {near_it[0]}"
+    if has_window and found.window is StreamTask.window:
+        yield f"`window` of the job file has no effect: {found.__name__} defines no method window(collector, coordinator)"
 
 
 def import_serde_class(name: str, folders: Sequence[Path]) -> type[Any]:

@@ -12,7 +12,7 @@ from samzapy.api.context import Counter, Gauge, Timer
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
 ILLEGAL = re.compile(r"[^a-zA-Z0-9_]")
 MOST = (1 << 63) - 1
-MOST_METRICS = 1000
+MOST_METRICS, MOST_OF_CONTAINER = 1000, 20_000
 
 
 class CounterValue:
@@ -94,10 +94,20 @@ class OperatorCounts:
         self._numbers[:] = self._committed
 
 
-class TaskMetrics:
-    """A task's own metrics by name. The same name gives the same metric; they live as long as the container's process."""
+class Room:
+    """How many metrics the tasks of a container may still make."""
+
+    __slots__ = ("left",)
 
     def __init__(self) -> None:
+        self.left = MOST_OF_CONTAINER
+
+
+class TaskMetrics:
+    """A task's own metrics by name. The same name gives the same metric; they live as long as the container's process. `room`: of its container."""
+
+    def __init__(self, room: Room | None = None) -> None:
+        self._room = room or Room()
         self._counters: dict[str, CounterValue] = {}
         self._gauges: dict[str, GaugeValue] = {}
         self._timers: dict[str, TimerValue] = {}
@@ -128,13 +138,17 @@ class TaskMetrics:
         """Its names in `/metrics`, which no other may have: a scrape with one name twice is refused as a whole."""
         if not NAME.fullmatch(name):
             raise ValueError(f"metric name {name!r}: letters, digits, '_', '.' and '-' only, at most 100")
-        if len(self._counters) + len(self._gauges) + len(self._timers) >= MOST_METRICS:
-            raise ValueError(f"{kind} {name!r}: a task has at most {MOST_METRICS} metrics, each of which goes into every report. Count by key in a store")
+        if len(self._counters) + len(self._gauges) + len(self._timers) >= MOST_METRICS or self._room.left <= 0:
+            raise ValueError(
+                f"{kind} {name!r}: a task has at most {MOST_METRICS} metrics, all tasks of a container {MOST_OF_CONTAINER}, because all of them go into every "
+                "report. Count by key in a store"
+            )
         shown = [shown_name(name) + end for end in ends]
         for one in shown:
             if one in self._shown:
                 raise ValueError(f"{kind} {name!r} and {self._shown[one]} would both be {one} in /metrics: give one of them another name")
         self._shown.update(dict.fromkeys(shown, f"{kind} {name!r}"))
+        self._room.left -= 1
 
     def snapshot(self) -> dict[str, dict[str, object]]:
         """{"counters": {name: n}, "gauges": {name: x}, "timers": {name: {"count", "sum", "max"}}}, seconds."""

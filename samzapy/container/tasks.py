@@ -16,7 +16,7 @@ from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInput, TaskInstance
-from samzapy.container.task_metrics import TaskMetrics
+from samzapy.container.task_metrics import Room, TaskMetrics
 from samzapy.container.transaction import Transaction
 from samzapy.model.job_model import TaskModel
 from samzapy.model.states import TaskState
@@ -58,6 +58,7 @@ class Tasks:
         self._supervision = supervision
         self._firing = firing
         self._metrics: dict[str, TaskMetrics] = {}
+        self._room = Room()
         self._unread_deletions: dict[str, dict[str, dict[str, str]]] = {}
         self._scratch = frozenset(name for name, store in spec.stores.items() if store.changelog is None)
 
@@ -67,7 +68,8 @@ class Tasks:
         """A task that is to be restored; its stores have no engine yet."""
         model, ends = self.models[name], self._end_offsets
         stores = {store: s.make(name, None) for store, s in self._spec.stores.items()}
-        task = TaskInstance(model=model, stores=stores, metrics=self._metrics.setdefault(name, TaskMetrics()), scratch=self._scratch, state=TaskState.RESTORING)
+        metrics = self._metrics.setdefault(name, TaskMetrics(self._room))
+        task = TaskInstance(model=model, stores=stores, metrics=metrics, scratch=self._scratch, state=TaskState.RESTORING)
         task.unread_deletions = self._unread_deletions.setdefault(name, {})
         specs = self._spec.inputs
         task.inputs = [

@@ -159,4 +159,5 @@ def shown(value: Any) -> str:
             text = repr(value)
         except Exception as error:  # noqa: BLE001  a user's __repr__
             text = f"a {type(value).__name__} whose repr() raises {type(error).__name__}"
+    text = text.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair has no place in the answer
     return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"

@@ -17,7 +17,7 @@ from fastavro.read import SchemaResolutionError
 from fastavro.schema import SchemaParseException
 
 from samzapy.api.errors import ConfigurationError, SerdeError
-from samzapy.serde.avro_fit import Checks, refuse_misfit
+from samzapy.serde.avro_fit import Checks, refuse_infinite, refuse_misfit
 from samzapy.serde.avro_walk import Skips, Walk
 from samzapy.serde.basic import shown
 
@@ -79,9 +79,14 @@ class AvroSchema:
 
     def write(self, out: io.BytesIO, value: Any) -> None:
         """Raises one of ENCODE_ERRORS; fields that the schema does not have are refused, absent ones take their default."""
-        if not self._fits(value):
-            refuse_misfit(value, self._parsed)
+        if self._fits(value):
+            _write(out, self._parsed, value, strict_allow_default=True)
+            return
+        refuse_misfit(value, self._parsed)
+        begin = out.tell()
         _write(out, self._parsed, value, strict_allow_default=True)
+        out.seek(begin)
+        refuse_infinite(value, _read(out, self._parsed, None))
 
     def read(self, data: bytes, at: int = 0, wanted: AvroSchema | None = None) -> Any:
         """The value of this schema that begins there and ends where the data ends, as a value of the schema `wanted`, if one is. Raises one of DECODE_ERRORS."""

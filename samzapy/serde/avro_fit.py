@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import math
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,12 +23,14 @@ _LOGICAL: Mapping[str, tuple[type, ...]] = {
     "local-timestamp-micros": (datetime.datetime,), "time-millis": (datetime.time,), "time-micros": (datetime.time,), "decimal": (decimal.Decimal,),
     "uuid": (uuid.UUID,),
 }  # fmt: skip
+_INSTANTS = ("timestamp-millis", "timestamp-micros")
+MOST_FLOAT = 3.4028234663852886e38  # of 32 bits
 _PRIMITIVE: Mapping[str, Fits] = {
     "null": lambda value: value is None,
     "boolean": lambda value: type(value) is bool,
     "int": lambda value: type(value) is int and -INT <= value < INT,
     "long": lambda value: type(value) is int and -LONG <= value < LONG,
-    "float": lambda value: type(value) is float,
+    "float": lambda value: type(value) is float and not MOST_FLOAT < abs(value) < math.inf,
     "double": lambda value: type(value) is float or (type(value) is int and -EXACT <= value <= EXACT),
     "string": lambda value: type(value) is str,
     "bytes": lambda value: type(value) is bytes,
@@ -48,7 +51,10 @@ class Checks:
             branches = [self.of(each) for each in schema]
             return lambda value: any(fits(value) for fits in branches)
         kind = schema["type"]
-        types = _LOGICAL.get(schema.get("logicalType", ""))
+        logical = schema.get("logicalType", "")
+        types = _LOGICAL.get(logical)
+        if logical in _INSTANTS:
+            return _is_instant
         if types is not None:
             return lambda value: type(value) in types
         found = self._of(kind, schema)
@@ -88,6 +94,31 @@ class Checks:
         self._named[schema["name"]] = fits
         fields += [(field["name"], "default" in field, self.of(field["type"])) for field in schema["fields"]]
         return fits
+
+
+def _is_instant(value: Any) -> bool:
+    """Raises: ValueError: a datetime without a zone; fastavro would take that of the process, so containers on two hosts might write two times."""
+    if isinstance(value, datetime.datetime) and value.tzinfo is None:
+        raise ValueError(f"{value!r} has no time zone: give it one (tzinfo=UTC), or let the schema say local-timestamp")
+    return type(value) is datetime.datetime
+
+
+def refuse_infinite(value: Any, read: Any) -> None:
+    """Of a value and what it was read back as.
+
+    Raises:
+        ValueError: a number is beyond the range of a float of 32 bits.
+    """
+    if isinstance(read, float):
+        if math.isinf(read) and not math.isinf(value):
+            raise ValueError(f"{value!r} is beyond the range of float (32 bits): let the schema say double")
+    elif isinstance(read, dict) and isinstance(value, dict):
+        for key, each in read.items():
+            if key in value:
+                refuse_infinite(value[key], each)
+    elif isinstance(read, list) and isinstance(value, list | tuple):
+        for one, other in zip(value, read, strict=False):
+            refuse_infinite(one, other)
 
 
 def refuse_misfit(value: Any, schema: Any) -> None:

@@ -86,6 +86,24 @@ class ProjectBatches(Project):
                 send(out, {"user": record["user"], "amount": record["amount"]}, envelope.key)
 
 
+class Cheap(msgspec.Struct):
+    """What is sent of a record that costs less than 5."""
+
+    user: str
+    amount: float
+
+
+class ProjectTypedBatches(Project):
+    """With classes, by the batch."""
+
+    def process_batch(self, envelopes: Any, collector: Any, coordinator: Any) -> None:
+        send, out = collector.send, self.out
+        for envelope in envelopes:
+            record = envelope.message
+            if record.amount < 5.0:
+                send(out, Cheap(record.user, record.amount), envelope.key)
+
+
 class CountAndSumBatches(CountAndSum):
     """The same, by the batch."""
 

@@ -4,9 +4,9 @@ import sys
 
 from quixstreams import Application
 
-servers, given, output, folder, guarantee = sys.argv[1:]
+servers, given, output, folder = sys.argv[1:]
 app = Application(
-    broker_address=servers, consumer_group=output, auto_offset_reset="earliest", processing_guarantee=guarantee, state_dir=folder, commit_interval=1.0,
+    broker_address=servers, consumer_group=output, auto_offset_reset="earliest", processing_guarantee="exactly-once", state_dir=folder, commit_interval=1.0,
     loglevel="WARNING",
 )  # fmt: skip
 

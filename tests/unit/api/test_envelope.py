@@ -19,6 +19,7 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], type[Exception], str]] =
     "a truth as partition": ((OUT, 1), {"partition": True}, TypeError, "partition"),
     "a time of more than 64 bits": ((OUT, 1), {"timestamp": 1 << 63}, ValueError, "from 1 to 9223372036854775807"),
     "a header's name with NUL": ((OUT, 1), {"headers": [("a\0b", b"x")]}, ValueError, "has a character that no header's name can have"),
+    "a header's value with half of a surrogate pair": ((OUT, 1), {"headers": {"h": "\ud800"}}, ValueError, "the value of 'h' has half of a surrogate pair"),
     "a header's name with half of a surrogate pair": ((OUT, 1), {"headers": {"\ud800": b"x"}}, ValueError, "has a character that no header's name"),
     "the epoch, which the client takes for now": ((OUT, 1), {"timestamp": 0}, ValueError, "timestamp 0"),
     "before the epoch": ((OUT, 1), {"timestamp": -1}, ValueError, "timestamp -1"),

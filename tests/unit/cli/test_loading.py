@@ -23,6 +23,15 @@ class Batches(StreamTask):
 
 class Both(One, Batches):
     pass
+
+class Misspelt(One):
+    def end_of_steam(self, collector, coordinator): pass
+    def windows(self): pass
+    def summarise(self): pass
+    def _window(self): pass
+
+class Windowed(One):
+    def window(self, collector, coordinator): pass
 """
 
 
@@ -37,6 +46,30 @@ def test_a_task_with_both_hooks_is_told_which_one_is_used(
         load(file, None, None, classes=True)
     told = [text for text in caplog.messages if "process_batch is used" in text]
     assert [f"task: {name} defines process and process_batch: process_batch is used"] * is_told == [t.partition(", and")[0] for t in told]
+
+
+@pytest.mark.parametrize(
+    ("name", "window", "told"),
+    [
+        ("One", "", []),
+        ("Windowed", ", window: 1s", []),
+        ("One", ", window: 1s", ["`window` of the job file has no effect: One defines no method window(collector, coordinator)"]),
+        (
+            "Misspelt", "",
+            [
+                "samzapy never calls Misspelt.end_of_steam: if it is a hook, its name is end_of_stream",
+                "samzapy never calls Misspelt.windows: if it is a hook, its name is window",
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_never_called_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, window: str, told: list[str]) -> None:
+    (tmp_path / "tasks_with_hooks.py").write_text(TASKS)
+    file = tmp_path / "job.yaml"
+    file.write_text((JOB % f"tasks_with_hooks:{name}").removesuffix("}") + window + "}")
+    with caplog.at_level(logging.INFO, "samzapy"):
+        load(file, None, None, classes=True)
+    assert [f"task: {text}" for text in told] == [text for text in caplog.messages if text.startswith("task: ")]
 
 
 @pytest.mark.parametrize("name", ["my job.yaml", "-x.yaml", "$HOME.yaml"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from samzapy.container.task_metrics import MOST_METRICS, TaskMetrics
+from samzapy.container.task_metrics import MOST_METRICS, MOST_OF_CONTAINER, Room, TaskMetrics
 
 
 class Whole:
@@ -92,3 +92,14 @@ def test_a_task_has_a_thousand_metrics_at_most() -> None:
     with pytest.raises(ValueError, match=r"counter 'one_more': a task has at most 1000 metrics.*Count by key in a store"):
         metrics.counter("one_more")
     metrics.counter("m0").inc()
+
+
+def test_the_tasks_of_a_container_have_no_more_together_than_a_report_takes() -> None:
+    room = Room()
+    for _ in range(MOST_OF_CONTAINER // MOST_METRICS):
+        metrics = TaskMetrics(room)
+        for n in range(MOST_METRICS):
+            metrics.counter(f"m{n}")
+    with pytest.raises(ValueError, match=r"gauge 'one_more': .*all tasks of a container 20000"):
+        TaskMetrics(room).gauge("one_more")
+    TaskMetrics().gauge("one_more")

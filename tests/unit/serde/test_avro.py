@@ -214,6 +214,7 @@ def test_a_decimal_that_would_take_minutes_is_refused_before_it_is_made(tmp_path
 
 
 DAY = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+NAIVE = DAY.replace(tzinfo=None)
 
 
 def of(kind: Any) -> AvroSerde:
@@ -229,6 +230,9 @@ def of(kind: Any) -> AvroSerde:
         ({"type": "array", "items": "int"}, [1, 1.5]), ({"type": "array", "items": "int"}, "12"), ({"type": "map", "values": "int"}, {1: 1}),
         ({"type": "map", "values": "int"}, {"a": 1.5}), ({"type": "enum", "name": "E", "symbols": ["A"]}, "C"),
         ({"type": "fixed", "name": "F", "size": 2}, b"abc"), ({"type": "long", "logicalType": "timestamp-millis"}, 1.5),
+        ("float", 1e300), ("float", -3.5e38), ({"type": "array", "items": "float"}, [1.0, 1e39]), (["null", "float"], 1e300),
+        ({"type": "long", "logicalType": "timestamp-millis"}, NAIVE),
+        (["null", {"type": "long", "logicalType": "timestamp-micros"}], NAIVE),
         ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}, {"a": 1.5}),
         ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}, {}),
     ],
@@ -243,6 +247,8 @@ def test_a_value_of_another_type_than_the_schemas_is_refused_and_not_written_as_
     [
         ("double", 1, 1.0), ("double", 2**53, float(2**53)), ("float", 1.5, 1.5), ("float", 2, 2.0), ("bytes", bytearray(b"a"), b"a"), (["null", "int"], None, None),
         (["null", "boolean", "int"], True, True), (["null", "int", "long"], 2**40, 2**40), ({"type": "array", "items": "int"}, (1, 2), [1, 2]),
+        ("float", float("inf"), float("inf")), (["float", "double"], 1e300, 1e300),
+        ({"type": "long", "logicalType": "local-timestamp-millis"}, NAIVE, NAIVE),
         ({"type": "long", "logicalType": "timestamp-millis"}, DAY, DAY), ({"type": "int", "logicalType": "date"}, DAY.date(), DAY.date()),
         ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int", "default": 7}]}, {}, {"a": 7}),
         ([{"type": "record", "name": n, "fields": [{"name": n, "type": "int"}]} for n in ("A", "B")], {"B": 1}, {"B": 1}),
