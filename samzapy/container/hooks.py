@@ -59,7 +59,10 @@ class Hooks:
     def init(self, task: TaskInstance) -> None:
         """A new task object, and its `init`."""
         user = self._call(task, "the constructor", self._spec.make_task)
-        context = Context(task.model, self._spec.params, self._job, task.stores, task.metrics, task.time, task.counts, self._between, self._together)
+        context = Context(
+            task.model, self._spec.params, self._job, task.stores, task.metrics, time=task.time, counts=task.counts, between=self._between,
+            together=self._together,
+        )  # fmt: skip
         task.user = user
         task.takes_batches = type(user).process_batch is not StreamTask.process_batch
         task.takes_raw_records = getattr(user, "takes_raw_records", False)

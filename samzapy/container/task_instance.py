@@ -63,6 +63,7 @@ class Context:
         job: JobInfo,
         stores: Mapping[str, TaskStore],
         metrics: TaskMetrics,
+        *,
         time: TaskTime | None = None,
         counts: OperatorCounts | None = None,
         between: Mapping[str, int] | None = None,

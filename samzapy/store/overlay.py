@@ -58,23 +58,18 @@ class OverlayStore(TaskStore):
         self.called = f"store {name!r} of {where}"
         self._key_serde: str = getattr(key_serde, "name", type(key_serde).__name__)
         self._has_prefixes: bool = getattr(key_serde, "has_prefixes", True)
-        form = key_form(key_serde)
-        self._encode_key, self._decode_key = form.encode, form.decode
-        self._quick_key = form.quick_encode
-        self._to_sorting, self._from_sorting = form.to_sorting, form.from_sorting
+        self._encode_key, self._decode_key, self._quick_key, self._to_sorting, self._from_sorting = key_form(key_serde)
         self._encode_value: Callable[[Any], bytes] = value_serde.encode
         self._decode_value: Callable[[bytes], Any] = value_serde.decode
-        self._barrier = BARRIER_KEY if form.to_sorting is None else form.to_sorting(BARRIER_KEY)
+        self._barrier = BARRIER_KEY if self._to_sorting is None else self._to_sorting(BARRIER_KEY)
         self._max_record_bytes = max_record_bytes
         self._thread = get_ident()
-        self._limit = -1  # of key and value together; −1: writes are refused
-        self._closed_because = "it is not open yet"
+        self._limit, self._closed_because = -1, "it is not open yet"  # the limit: of key and value together; −1: writes are refused
         self._live: dict[bytes, bytes | None] = {}
         self._frozen: dict[bytes, bytes | None] = {}
         self._bytes = self._frozen_bytes = 0
         self.writes: list[tuple[bytes, bytes | None]] = []  # each with the value before it
-        self._cache = ReadCache(cache_bytes)
-        self._committed = CommittedOverlay(committed_bytes)
+        self._cache, self._committed = ReadCache(cache_bytes), CommittedOverlay(committed_bytes)
         self._order = KeyOrder(lambda: self._live.keys() | self._frozen.keys())
         self.scans: list[Any] = []
         self._engine: StoreEngine | None = None
@@ -252,8 +247,7 @@ class OverlayStore(TaskStore):
         self._limit = self._max_record_bytes - misuse.RECORD_OVERHEAD_BYTES
 
     def refuse_writes(self) -> None:
-        self._limit = -1
-        self._closed_because = "its task is closing: the last commit has been made"
+        self._limit, self._closed_because = -1, "its task is closing: the last commit has been made"
 
     def flush(self) -> None:
         self.write_out()

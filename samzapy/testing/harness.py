@@ -12,7 +12,6 @@ assert h.store("counts")["the"] == 2
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import tempfile
@@ -46,8 +45,7 @@ from samzapy.testing.seen import Records, SeenDeadLetter, seen_letter
 from samzapy.wiring.container import Location, container_spec
 from samzapy.wiring.serdes import KEY, VALUE
 
-CONTAINER = 0
-HOST = "localhost"
+CONTAINER, HOST = 0, "localhost"
 TURNS_WITHOUT_PROGRESS = 3
 BUILT_IN = ("processed", "skipped", "dead_letters")
 
@@ -202,7 +200,7 @@ class Harness(EventTime):
             seen, status = instance.metrics.snapshot(), instance.status({})
             own = {**seen["gauges"], **seen["counters"]}
             for each, value in {**{n: status[n] for n in BUILT_IN if n not in own}, **own}.items():
-                numbers[each] = numbers.get(each, 0.0) + (math.nan if value is None else float(str(value)))
+                numbers[each] = numbers.get(each, 0.0) + (float("nan") if value is None else float(str(value)))
         return named("metric", name, numbers)
 
     # -- time, crashes ---------------------------------------------------------------------------------------------------------------
