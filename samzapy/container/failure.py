@@ -36,6 +36,7 @@ RAISED = "-> "  # before the class of an exception, in a stack
 TOLD, TOLD_EVERY = 10, 10_000  # of a task's records that are passed by: the first ones, then one in so many
 MAX_TOLD = 1000  # characters of an exception's text: it may quote the record, and goes into logs and heartbeats
 NO_RECORD = "Fix the task, then run the job again. `on_error` applies to records, and not to `{hook}`: catch there what the job should survive."
+AT_START = "Correct that line, then run the job again: it goes on where it was."
 PROGRAM = "its program"  # what is said to have failed, of a program
 PASS_UNREAD = "To continue past such records, set `on_error: {then: dead_letter}` (or `skip`)."
 FIRES_AGAIN = (
@@ -138,7 +139,7 @@ def named(task: str, hook: str, error: BaseException, where: str = "", attempts:
     at = f" on record {where}" if where else ""
     often = f" {attempts} times" if attempts > 1 else ""
     pass_by = PASS_BY.format(failed="program" if hook.startswith(PROGRAM) else "task")
-    own = pass_by if where else NO_RECORD.format(hook=hook) if hook in ("window", "end_of_stream") else ""
+    own = pass_by if where else NO_RECORD.format(hook=hook) if hook in ("window", "end_of_stream") else AT_START if hook in ("init", "the constructor") else ""
     remedy = error.remedy if isinstance(error, SamzapyError) and error.remedy else own
     kind = type(error) if isinstance(error, TaskError) else TaskError
     if where and _is_of_reading(error):

@@ -37,7 +37,7 @@ from samzapy.serde.registered import RegistrySerde
 from samzapy.serde.registry import NamedSerde
 from samzapy.testing.event_time import EventTime, clock_at
 from samzapy.testing.failing import ends_the_run
-from samzapy.testing.harness_job import AnyJob, HarnessJob, named, seconds_of
+from samzapy.testing.harness_job import AnyJob, HarnessJob, as_dict, named, seconds_of
 from samzapy.testing.manual_clock import ManualClock
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 from samzapy.testing.memory_registry import MemoryRegistry
@@ -165,7 +165,7 @@ class Harness(EventTime):
         """The committed entries of a store, read from its changelog and decoded: of one task (a number from 0), or of all.
 
         Raises:
-            ConfigurationError: no store has that name, or there is no such task. ValueError: the store has no changelog.
+            ConfigurationError: no store has that name, or there is no such task. ValueError: the store has no changelog, or keys that no dict can have.
         """
         named("store", name, self._job.settings.stores)
         topic = self._job.topics.changelogs.get(name)
@@ -179,7 +179,7 @@ class Harness(EventTime):
             raw_key = message.key()
             if raw_key is not None and raw_key != BARRIER_KEY:
                 newest[raw_key] = message.value() if message.timestamp()[1] > oldest_ms else None
-        return {key.decode(k): value.decode(v) for k, v in sorted(newest.items()) if v is not None}
+        return as_dict(name, [(key.decode(k), value.decode(v)) for k, v in sorted(newest.items()) if v is not None])
 
     def checkpoint(self, task: int = 0) -> Checkpoint | None:
         """The newest committed checkpoint of a task (a number from 0); None before the first."""

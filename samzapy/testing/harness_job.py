@@ -138,6 +138,18 @@ def seconds_of(time: float | str) -> float:
     return ms / 1000
 
 
+def as_dict(store: str, entries: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """The entries of a store.
+
+    Raises:
+        ValueError: a key is a list or a dict.
+    """
+    try:
+        return dict(entries)
+    except TypeError as error:
+        raise ValueError(f"store {store!r} has keys that a dict cannot have: {error}; read h.records() of its changelog instead") from None
+
+
 def named(what: str, name: str, there: Mapping[str, T]) -> T:
     """The one of that name.
 

@@ -315,3 +315,19 @@ def test_a_clock_that_passes_the_time_of_a_transaction_costs_nothing(h: Harness,
     h.run()
     assert {"apple": 1, "pear": len(steps)} == dict(h.store("seen"))
     assert 1 + len(steps) == len(h.output("out"))
+
+
+class KeepsByList(StreamTask):
+    def init(self, context):
+        self.kept = context.get_store("kept")
+
+    def process(self, envelope, collector, coordinator):
+        self.kept.put([envelope.message], 1)
+
+
+def test_a_store_with_keys_that_no_dict_can_have_says_so() -> None:
+    with Harness(KeepsByList, inputs=[{"topic": "in", "value": "string"}], stores={"kept": {"key": "json", "value": "integer"}}) as h:
+        h.send("in", "a")
+        h.run()
+        with pytest.raises(ValueError, match="store 'kept' has keys that a dict cannot have: unhashable type: 'list'"):
+            h.store("kept")
