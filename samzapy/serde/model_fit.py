@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from samzapy.serde.basic import shown
-from samzapy.serde.record_fit import equal, items_of
+from samzapy.serde.record_fit import equal, items_of, lost_key
 
 
 def changed_in(value: Any, read: Any, place: str = "$") -> str:
@@ -13,6 +13,8 @@ def changed_in(value: Any, read: Any, place: str = "$") -> str:
     cls = type(read)
     if equal(value, read):
         return ""
+    if said := lost_key(value, read, place):
+        return said
     pairs = items_of(value, read, place)
     if hasattr(cls, "model_fields") and isinstance(value, cls):
         if more := [name for name in type(value).model_fields if name not in cls.model_fields]:

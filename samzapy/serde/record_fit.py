@@ -106,6 +106,8 @@ def equal(one: Any, other: Any) -> bool:
 def _lost(value: Any, read: Any, place: str, dumps: Callable[[Any], bytes], comes_back: bool) -> str:
     if isinstance(read, str) and isinstance(value, bytes | bytearray | memoryview):  # JSON has them as base64, which nobody meant
         return f"Expected `str`, got `{type(value).__name__}`, which JSON holds in base64 - at `{place}`"
+    if said := lost_key(value, read, place):
+        return said
     cls, pairs = type(read), items_of(value, read, place) or []
     names = _field_names(cls)
     if names is not None:
@@ -115,6 +117,15 @@ def _lost(value: Any, read: Any, place: str, dumps: Callable[[Any], bytes], come
             return f"Expected `{cls.__name__}`, got `{type(value).__name__}`, which also has {missing} - at `{place}`"
         pairs = [(getattr(value, name), getattr(read, name), f"{place}.{name}") for name in names] if is_its else []
     return next((said for one, other, where in pairs if (said := _lost(one, other, where, dumps, comes_back))), "")
+
+
+def lost_key(value: Any, read: Any, place: str) -> str:
+    """A key of a dict that is no text and was read back as another: JSON has only text for keys, so 200 would be "200"; "": there is none."""
+    if isinstance(read, dict) and isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str) and key not in read:
+                return f"Expected a key that is `str`, got `{type(key).__name__}` {shown(key)}, which would come back as another key - at `{place}`"
+    return ""
 
 
 def items_of(value: Any, read: Any, place: str) -> list[tuple[Any, Any, str]] | None:
