@@ -198,6 +198,25 @@ def test_a_killed_driver_takes_its_containers_with_it_and_the_next_run_goes_on_a
     assert len(job.updates()) == sum(counted(lines).values())
 
 
+def test_when_every_process_gets_sigterm_the_containers_make_their_final_commits_and_nothing_is_sent_twice(kafka: str, tmp_path: Path, name: str) -> None:
+    """As systemd stops a service: KillMode=control-group, its default."""
+    job = Job(kafka, tmp_path, name, commit={"interval": "15s", "guarantee": "at_least_once"})
+    lines = sentences(2000)
+    job.feed(lines)
+    with job.running("--local") as run:
+        told = run.until(lambda s: sum(t["processed"] for t in s["tasks"]) == len(lines))
+        for pid in (run.process.pid, *(c["pid"] for c in told["containers"])):
+            os.kill(pid, signal.SIGTERM)
+        assert run.process.wait(timeout=60) == 0
+    log = (tmp_path / "run.log").read_text()
+    assert "all its work is committed" in log
+    assert log.count("got SIGTERM and goes on") == 2
+    assert job.stored() == counted(lines)
+
+    assert job.run_to_end().returncode == 0
+    assert len(job.updates()) == sum(counted(lines).values())
+
+
 def test_missing_topics_are_named_all_at_once_with_exit_code_4(kafka: str, tmp_path: Path, name: str) -> None:
     job = Job(kafka, tmp_path, name, inputs=[{"topic": f"{name}-nowhere"}], outputs=[{"topic": f"{name}-neither", "partitions": 2}])
     done = job.run_to_end()
