@@ -32,9 +32,9 @@ def layout_subject(store: str, part: str) -> str:
     return store_subject(store, f"{part} {LAYOUT}")
 
 
-def topic_layout_subject(name: str) -> str:
-    """The same of the values in an internal topic of a program."""
-    return f"values of {INTERNAL}{name} {LAYOUT}"
+def topic_layout_subject(name: str, part: str) -> str:
+    """The same of the keys or values in an internal topic of a program."""
+    return f"{part}s of {INTERNAL}{name} {LAYOUT}"
 
 
 def table_subject(store: str) -> str:
@@ -96,7 +96,8 @@ def _subjects(checkpoint: Checkpoint, topic: str) -> set[str]:
     """What the fingerprint says of an internal topic."""
     own = f"{checkpoint.job}-{checkpoint.id}-"
     names = {s.removeprefix(INTERNAL) for s in checkpoint.fingerprint if s.startswith(INTERNAL) and topic == own + s.removeprefix(INTERNAL)}
-    own_topic = {subject for name in names for subject in (topic_subject(name), topic_layout_subject(name)) if subject in checkpoint.fingerprint}
+    of_each = ((topic_subject(name), topic_layout_subject(name, "key"), topic_layout_subject(name, "value")) for name in names)
+    own_topic = {subject for subjects in of_each for subject in subjects if subject in checkpoint.fingerprint}
     return own_topic | {s for s in checkpoint.fingerprint if s == partitions_subject(topic)}
 
 

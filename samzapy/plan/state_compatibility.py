@@ -1,7 +1,7 @@
 """Whether a job, as it is now, may go on with the state of earlier runs: what it was then is in each checkpoint, as its fingerprint and its stores.
 
     in both, and equal           goes on
-    in both, and different       refused: the state would mean something else; but a list may have more at its end
+    in both, and different       refused: the state would mean something else; but a list may have more at its end, an Enum more members
     store: new                   goes on; it begins empty (plan/refill.py: what is read again for it)
     store: gone                  refused: its state would be forgotten without a word; `samzapy state drop` deletes it
     store: scratch now           refused: its state would be emptied
@@ -15,6 +15,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.event_time import NEVER
@@ -68,13 +69,26 @@ def _means_the_same(subject: str, old: str, new: str) -> bool:
     return old == new or (subject.endswith(LAYOUT) and _moved(old, new) is None)
 
 
-def _moved(old: str, new: str) -> tuple[str, list[str], list[str]] | None:
-    """Of two layouts (config/value_layout.py), the first place whose list of fields does not begin as it did: its fields then, and now. None: there is none.
-    Where a layout is no such text, nothing more is known of it than that it is another."""
+def _moved(old: str, new: str) -> tuple[str, Any, Any] | None:
+    """Of two layouts (config/value_layout.py), the first place where what was written would be read as something else: what was said of it, and what is
+    now. None: there is none. Where a layout is no such text, nothing more is known of it than that it is another."""
     if not (old.startswith("{") and new.startswith("{")):
         return "", [old], [new]
     before, now = json.loads(old), json.loads(new)
-    return next(((place, was, now[place]) for place, was in before.items() if place in now and now[place][: len(was)] != was), None)
+    return next(((place, was, now[place]) for place, was in before.items() if place in now and _is_read_as_other(was, now[place])), None)
+
+
+def _is_read_as_other(was: Any, now: Any) -> bool:
+    if isinstance(was, dict) and isinstance(now, dict):
+        return _other_member(was, now) is not None
+    return isinstance(was, list) and isinstance(now, list) and now[: len(was)] != was  # otherwise of another type: it cannot be read, which is told
+
+
+def _other_member(was: Mapping[str, int], now: Mapping[str, int]) -> tuple[str, str, int] | None:
+    """The first member of an Enum whose number is that of another one now: both, and the number. A number that none has cannot be read, which is told."""
+    names = {number: name for name, number in now.items()}
+    in_order = sorted(was.items(), key=lambda member: member[1])
+    return next(((name, names[number], number) for name, number in in_order if number in names and now.get(name) != number), None)
 
 
 OPEN_WINDOWS = "If it is a window, the records of its open windows are deleted, too."
@@ -132,6 +146,8 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
 
 def _other_layout(whose: str, store: str, old: str, new: str) -> Refuse:
     """`whose`: `store 's' value`, or the values of an internal topic; `store`: its name, "" of a topic."""
+    was: Any
+    now: Any
     place, was, now = _moved(old, new) or ("", [old], [new])
     if not place:
         return Refuse(
@@ -141,6 +157,13 @@ def _other_layout(whose: str, store: str, old: str, new: str) -> Refuse:
             f"2. {_drop(store)}",
         )
     at = "" if place == "$" else f" at {place}"
+    if isinstance(was, dict) and (other := _other_member(was, now)):
+        return Refuse(
+            f"{whose}: its Enum{at} had {other[0]} = {other[2]} when it was written, and has {other[1]} = {other[2]} now. What is written of a member is its "
+            f"number: {other[0]} would be read as {other[1]}.",
+            "Give each member the number that it had (write numbers instead of `auto()`), and new members others. A member that has another name now can keep "
+            f"the old one as an alias: `{other[1]} = {other[2]}`, and after it `{other[0]} = {other[2]}`.",
+        )
     return Refuse(
         f"{whose}: the fields of its class{at} were {', '.join(was)} when it was written, and are {', '.join(now)} now. Such a class is written as a list, "
         "without names: values would be read into other fields.",

@@ -24,7 +24,7 @@ import msgspec
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.api.serde import holds_records
 from samzapy.config import model_names
-from samzapy.config.value_layout import positions
+from samzapy.config.value_layout import layout_of
 from samzapy.native import hot_path
 from samzapy.serde.basic import MAX_JSON_BYTES, has_not_a_number, shown
 from samzapy.serde.model_fit import changed_in
@@ -45,7 +45,7 @@ class RecordSerde:
         cls: the class.
 
     Attributes:
-        layout: what of the class is written by position (config.value_layout); "": nothing.
+        layout: what of the class is written by position or by number (config.value_layout); "": nothing.
         comes_back: whether samzapy reads what it writes with this serde: then it has to be what was written. Of an output it need not be.
 
     Raises:
@@ -59,7 +59,7 @@ class RecordSerde:
         self.name = name
         self.cls = cls
         self.comes_back = True
-        self.layout = positions(cls)
+        self.layout = layout_of(cls)
         self._type: type = dict if is_typeddict(cls) else cls
         self._dumps: Callable[[Any], bytes]
         self._loads: Callable[[bytes], Any]

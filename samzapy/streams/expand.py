@@ -157,7 +157,8 @@ def _outputs(graph: Graph, topics: Mapping[str, str]) -> dict[str, dict[str, Any
 def _layouts(graph: Graph) -> dict[str, str]:
     """How values lie in their bytes where the job file's sections do not show it: what windows keep, and records on their way between stages."""
     kept = {layout_subject(node.name, "value"): node.kept.layout for node in keepers(graph) if isinstance(node, WindowAggregate)}
-    sent = {topic_layout_subject(reader.name): reader.writer.value.layout for reader in readers(graph) if reader.writer.value is not None}
+    parts = [(reader.name, part, kind) for reader in readers(graph) for part, kind in (("key", reader.writer.key), ("value", reader.writer.value))]
+    sent = {topic_layout_subject(name, part): kind.layout for name, part, kind in parts if kind is not None}
     return {subject: layout for subject, layout in {**kept, **sent}.items() if layout}
 
 

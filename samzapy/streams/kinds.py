@@ -18,7 +18,7 @@ from samzapy.config.fields import CLASS, SERDES
 from samzapy.config.key_class import key_fields, why_no_key
 from samzapy.config.model_names import other_names
 from samzapy.config.registered import is_registered
-from samzapy.config.value_layout import positions
+from samzapy.config.value_layout import layout_of
 from samzapy.serde.basic import JsonSerde, shown
 from samzapy.serde.model_fit import changed_in
 from samzapy.serde.old_records import of_old
@@ -89,8 +89,8 @@ class Kind:
 
     @property
     def layout(self) -> str:
-        """Of values that are kept: what of the class is written by position; "": nothing."""
-        return positions(self.cls) if self.is_record and self.cls is not None else ""
+        """Of what is kept: what of the class is written by position or by number (config.value_layout); "": nothing."""
+        return layout_of(self.cls) if self.is_record and self.cls is not None else ""
 
     @property
     def key_fields(self) -> str:

@@ -90,8 +90,7 @@ class Serdes:
         for name, store in self._settings.stores.items():
             log = topics.changelogs.get(name)
             if log is not None:
-                key = self.of_keys(name, log)
-                found[layout_subject(name, KEY)] = "" if isinstance(key, RecordSerde) else getattr(key, "layout", "")  # a record's: `key_fields`
+                found[layout_subject(name, KEY)] = getattr(self.of_keys(name, log), "layout", "")
                 found[layout_subject(name, VALUE)] = getattr(self.of(store.value, log, VALUE), "layout", "")
         return {subject: layout for subject, layout in found.items() if layout}
 

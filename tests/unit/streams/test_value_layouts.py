@@ -1,9 +1,11 @@
-"""State whose bytes do not say what they hold: values that are written by position, and Avro without a schema. With another class or schema they would be
-read as something else, and nothing would show it; so such a change is refused, except that a list may have more fields at its end."""
+"""State whose bytes do not say what they hold: values that are written by position or by number, and Avro without a schema. With another class or schema
+they would be read as something else, and nothing would show it; so such a change is refused, except that a list may have more fields at its end, and an
+Enum more members."""
 
 from __future__ import annotations
 
 import dataclasses
+import enum
 import json
 import sys
 from collections.abc import Callable
@@ -15,7 +17,7 @@ import pydantic
 import pytest
 
 from samzapy.api.errors import StateMismatch
-from samzapy.config.value_layout import positions
+from samzapy.config.value_layout import layout_of
 from samzapy.plan.state_compatibility import _moved
 from samzapy.serde.avro import AvroSchema
 from samzapy.streams import App, tumbling
@@ -51,9 +53,45 @@ class Model(pydantic.BaseModel):
     next: Model | None = None
 
 
+class Kind(enum.Enum):
+    DEBIT = enum.auto()
+    CREDIT = enum.auto()
+
+
+class Access(enum.IntFlag):
+    READ = 1
+    WRITE = 2
+    BOTH = 3
+
+
+class Status(enum.Enum):
+    OPEN = "open"
+
+
+class Booking(msgspec.Struct):
+    kind: Kind | None
+    by: dict[Access, list[Kind]]
+    status: Status
+
+
+class Rate(enum.Enum):
+    FULL = 1.5
+
+
+class BookingModel(pydantic.BaseModel):
+    rate: Rate  # msgspec has no such Enum
+    kind: Kind
+
+
+KINDS, ACCESSES = {"CREDIT": 2, "DEBIT": 1}, {"READ": 1, "WRITE": 2, "BOTH": 3}
+
+
 @pytest.mark.parametrize(
     ("cls", "layout"),
     [
+        (Booking, {"$.kind": KINDS, "$.by{key}": ACCESSES, "$.by{}[]": KINDS}),
+        (BookingModel, {"$.kind": KINDS}),
+        (NamedTuple("Pair", [("kind", Kind)]), {"$": ["kind"], "$.kind": KINDS}),
         (Point, {"$": ["x", "y"]}),
         (Listed, {"$": ["a", "at"], "$.at": ["x", "y"]}),
         (Named, {"$.by{}": ["a", "at"], "$.by{}.at": ["x", "y"], "$.points[]": ["x", "y"], "$.pair[0]": ["x", "y"]}),
@@ -61,12 +99,12 @@ class Model(pydantic.BaseModel):
         (Model, {"$.at": ["x", "y"], "$.data.at": ["x", "y"]}),
     ],
 )
-def test_what_is_written_by_position_is_found_wherever_it_is(cls: Any, layout: dict[str, list[str]]) -> None:
-    assert json.loads(positions(cls)) == layout
+def test_what_is_written_by_position_or_number_is_found_wherever_it_is(cls: Any, layout: dict[str, list[str]]) -> None:
+    assert json.loads(layout_of(cls)) == layout
 
 
 def test_what_is_written_by_name_has_no_layout() -> None:
-    assert positions(dataclasses.make_dataclass("D", [("a", int)])) == positions(msgspec.defstruct("S", [("a", int)])) == ""
+    assert layout_of(dataclasses.make_dataclass("D", [("a", int)])) == layout_of(msgspec.defstruct("S", [("a", int)])) == ""
 
 
 @pytest.mark.parametrize(
@@ -84,10 +122,34 @@ def test_a_list_may_have_more_at_its_end(old: dict[str, list[str]], new: dict[st
     assert (_moved(json.dumps(old), json.dumps(new)) is not None) is moved
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "moved"),
+    [
+        ({"A": 1, "B": 2}, {"B": 2, "A": 1, "C": 3}, False),
+        ({"A": 1, "B": 2}, {"NEW": 1, "A": 2, "B": 3}, True),
+        ({"A": 1, "B": 2}, {"A": 1}, False),  # B cannot be read, which is told when it is
+        ({"A": 1, "B": 2}, {"A": 1, "C": 2}, True),
+        ({"A": 1, "B": 2}, {"A": 1, "C": 2, "B": 2}, False),  # B is another name for C
+        ({"A": 1, "B": 2}, {"A": 10, "B": 20}, False),
+        ({"A": 1, "B": 2}, {"A": 2, "B": 1}, True),
+        ({"A": 1}, ["a"], False),  # another type
+    ],
+)
+def test_an_enum_may_have_more_members_but_no_others_with_their_numbers(old: dict[str, int], new: Any, moved: bool) -> None:
+    assert (_moved(json.dumps({"$.k": old}), json.dumps({"$.k": new})) is not None) is moved
+
+
+def test_the_longest_enums_are_left_out_if_the_text_would_be_too_long() -> None:
+    many = enum.Enum("Many", [f"A_NAME_THAT_IS_RATHER_LONG_{n:03}" for n in range(200)])  # type: ignore[misc]
+    cls = msgspec.defstruct("S", [("at", Point), ("many", many), ("kind", Kind)])
+    assert json.loads(layout_of(cls)) == {"$.at": ["x", "y"], "$.kind": KINDS}
+    assert layout_of(msgspec.defstruct("S", [("many", many)])) == ""
+
+
 def test_a_layout_that_is_too_long_to_keep_may_only_stay() -> None:
     many = NamedTuple("Many", [(f"field_with_a_long_name_{n:03}", int) for n in range(200)])  # type: ignore[misc]
-    assert len(positions(many)) == 64
-    assert _moved(positions(many), positions(many).replace("a", "b")) is not None
+    assert len(layout_of(many)) == 64
+    assert _moved(layout_of(many), layout_of(many).replace("a", "b")) is not None
 
 
 # -- a program, and a task ------------------------------------------------------------------------------------------------------------
@@ -96,7 +158,7 @@ def test_a_layout_that_is_too_long_to_keep_may_only_stay() -> None:
 def account(patch: pytest.MonkeyPatch, *fields: tuple[str, Any]) -> Any:
     """The class of that name, as a changed program has it; its first two fields are 0 by default."""
     cls = NamedTuple("Account", list(fields))  # type: ignore[misc]
-    cls.__new__.__defaults__ = (0,) * len(fields)  # type: ignore[attr-defined]
+    cls.__new__.__defaults__ = (0,) * len(fields)
     cls._field_defaults = dict.fromkeys(cls._fields, 0)
     cls.__module__ = __name__
     patch.setattr(sys.modules[__name__], "Account", cls, raising=False)
@@ -139,6 +201,82 @@ def test_a_class_of_values_whose_fields_have_moved_is_refused(make: Callable[[An
         h.restart(make(account(monkeypatch, CREDIT, DEBIT, CURRENCY)))
         h.send("in", 5, key="ada", timestamp=2)
         h.run()
+
+
+def kinds(patch: pytest.MonkeyPatch, *names: str) -> tuple[Any, Any]:
+    """The Enum `Sort` with these members by auto(), and the class `Entry` that has one."""
+    sort: Any = enum.Enum("Sort", names, module=__name__)  # type: ignore[misc]
+    patch.setattr(sys.modules[__name__], "Sort", sort, raising=False)
+    entry = msgspec.defstruct("Entry", [("sort", sort)], module=__name__, frozen=True)
+    patch.setattr(sys.modules[__name__], "Entry", entry, raising=False)
+    return sort, entry
+
+
+def in_values(sort: Any, entry: Any) -> App:
+    app = App()
+    app.stream("in", key=str, value=int).fold("last", lambda: entry(sort.DEBIT), lambda kept, n: kept, value=entry).updates().map(str, value=str).to("out")
+    return app
+
+
+def in_windows(sort: Any, entry: Any) -> App:
+    app = App()
+    counted = app.stream("in", key=str, value=int, watermark_delay="1s").window(tumbling("1h"))
+    counted.fold("last", lambda: entry(sort.DEBIT), lambda kept, n: kept, value=entry).values().map(str, value=str).to("out")
+    return app
+
+
+def in_keys(sort: Any, entry: Any) -> App:
+    app = App()
+    app.stream("in", key=str, value=int).key_by(lambda n: entry(sort.DEBIT), "by", key=entry).count("counts").updates().map(str, value=str).to("out")
+    return app
+
+
+def between_stages(sort: Any, entry: Any) -> App:
+    app = App()
+    app.stream("in", key=str, value=int).map(lambda n: entry(sort.DEBIT), value=entry).repartition("spread").map(str, value=str).to("out")
+    return app
+
+
+@pytest.mark.parametrize(
+    ("make", "whose"),
+    [
+        (in_values, "store 'last' value"),
+        (in_windows, "store 'last' value"),
+        (in_keys, "(store 'counts' key|keys of internal topic by)"),
+        (between_stages, "values of internal topic spread"),
+    ],
+)
+def test_an_enum_whose_members_have_other_numbers_is_refused(make: Callable[..., App], whose: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Harness(make(*kinds(monkeypatch, "DEBIT", "CREDIT"))) as h:
+        h.send("in", 100, key="ada", timestamp=1)
+        h.run()
+        with pytest.raises(StateMismatch, match=rf"{whose}: its Enum at \$\.sort had DEBIT = 1 when .* PENDING = 1 now.*DEBIT would be read as PENDING"):
+            h.restart(make(*kinds(monkeypatch, "PENDING", "DEBIT", "CREDIT")))
+        h.restart(make(*kinds(monkeypatch, "DEBIT", "CREDIT", "PENDING")))
+        h.send("in", 5, key="ada", timestamp=2)
+        h.run()
+
+
+class ByKind:
+    def init(self, context: Any) -> None:
+        self.kept = context.get_store("kept")
+
+    def process(self, envelope: Any, collector: Any, coordinator: Any) -> None:
+        module = sys.modules[__name__]
+        self.kept.put(module.Entry(module.Sort.DEBIT), envelope.message)
+
+
+def test_an_enum_in_keys_of_a_tasks_store_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    from samzapy import StreamTask
+
+    task, store = type("Task", (ByKind, StreamTask), {}), {"key": f"record:{__name__}:Entry", "value": "integer"}
+    kinds(monkeypatch, "DEBIT", "CREDIT")
+    with Harness(task, inputs=[{"topic": "in", "key": "string", "value": "integer"}], stores={"kept": store}) as h:
+        h.send("in", 100, key="ada")
+        h.run()
+        kinds(monkeypatch, "PENDING", "DEBIT", "CREDIT")
+        with pytest.raises(StateMismatch, match=r"store 'kept' key: its Enum at \$\.sort had DEBIT = 1"):
+            h.restart(sets=["commit.interval=2s"])
 
 
 SCHEMA = {"type": "record", "name": "A", "fields": [{"name": "credit", "type": "long"}, {"name": "debit", "type": "long"}]}
