@@ -10,9 +10,11 @@ So does `quick_decode` with what `decode` gives; JSON's takes more bytes than `d
 
 from __future__ import annotations
 
+import datetime
 import math
 import struct
 import sys
+import uuid
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -31,12 +33,17 @@ _INT64 = struct.Struct(">q")
 _pack, _unpack = _INT64.pack, _INT64.unpack
 
 
+_SHOWN_AS_TEXT = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
+
+
 def shown(value: object, limit: int = 80) -> str:
     """`value` as an error message shows it: its repr, shortened. Large values are not rendered in full for it."""
     if isinstance(value, str | bytes | bytearray) and len(value) > limit:
         return f"{value[:limit]!r}… ({len(value)} {'characters' if isinstance(value, str) else 'bytes'})"
     if isinstance(value, int) and value.bit_length() > MAX_SHOWN_BITS:
         return f"a whole number of {value.bit_length()} bits"
+    if type(value) in _SHOWN_AS_TEXT:
+        return str(value)
     text = repr(value) if isinstance(value, str | bytes | int | float | None) else f"a {type(value).__name__}"
     return text if len(text) <= limit + 16 else text[:limit] + "…"
 

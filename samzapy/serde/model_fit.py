@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from samzapy.serde.basic import shown
-from samzapy.serde.record_fit import equal, items_of, lost_key
+from samzapy.serde.record_fit import equal, items_of, lost_key, same
 
 
 def changed_in(value: Any, read: Any, place: str = "$") -> str:
@@ -23,7 +23,7 @@ def changed_in(value: Any, read: Any, place: str = "$") -> str:
         pairs = [(getattr(value, name, None), getattr(read, name), f"{place}.{name}") for name in names]
         pairs += [(each, (read.model_extra or {}).get(name), f"{place}.{name}") for name, each in (value.model_extra or {}).items()]
     elif pairs is None:
-        if not equal(value, value) and not equal(read, read):  # NaN
+        if same(value, read) or (not equal(value, value) and not equal(read, read)):  # NaN
             return ""
         return f"its {place.removeprefix('$.')} would come back as {shown(read)}" if cls is type(value) or _in_json(value) != _in_json(read) else ""
     return next((said for one, other, where in pairs if (said := changed_in(one, other, where))), "")

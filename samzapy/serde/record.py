@@ -33,6 +33,7 @@ from samzapy.serde.record_fit import QuickFields, equal, its_field, lost_in, qui
 
 PREFIX = "record:"
 UPGRADE_REMEDY = "If an earlier version of the class wrote it, let `upgrade` return the fields that the class has now; if not, the value itself is wrong."
+UNREADABLE = (ValueError, RecursionError, TypeError)  # TypeError: a list in a set
 _NOTHING: Any = object()
 REMEDY = "Name a dataclass, msgspec.Struct, NamedTuple, TypedDict or pydantic model: record:module:Class."
 
@@ -115,7 +116,7 @@ class RecordSerde:
         try:
             read = self._loads(data)
             why = (changed_in(value, read) if self.comes_back else "") if self._is_model else lost_in(value, read, self._dumps, self.comes_back)
-        except (ValueError, RecursionError) as error:
+        except UNREADABLE as error:
             if self._upgrade is not None and self._is_upgraded(value, data):
                 return
             why = why_not(error)
@@ -134,7 +135,7 @@ class RecordSerde:
             raise SerdeError(f"serde {self.name} reads at most {MAX_JSON_BYTES} bytes; this record has {len(data)}.", "Split the value.")
         try:
             read = self._loads(data)
-        except (ValueError, RecursionError) as error:
+        except UNREADABLE as error:
             said, upgrade = f"serde {self.name} cannot read {shown(data)}: {why_not(error)}", self._upgrade
             fields = _NOTHING if upgrade is None else _fields(data)
             if upgrade is None or fields is _NOTHING:
@@ -164,7 +165,7 @@ class RecordSerde:
         """
         try:
             return self._loads(data)
-        except (ValueError, RecursionError) as error:
+        except UNREADABLE as error:
             raise SerdeError(f"{shown(data)} is no {self.cls.__name__} ({self.name}): {why_not(error)}.", "Write the fields of the class.") from None
 
     def plain(self, value: Any) -> Any:

@@ -9,6 +9,7 @@ import keyword
 import re
 import sys
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from types import NoneType
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from msgspec import inspect as kinds
 from samzapy.serde.basic import shown
 
 MAX_READ_DIGITS = 4300  # of a whole number: msgspec's
+_WITH_PARTS = (dict, list, tuple)
 _PLAIN: dict[Any, type] = {kinds.IntType: int, kinds.FloatType: float, kinds.StrType: str, kinds.BoolType: bool, kinds.NoneType: NoneType}
 
 
@@ -85,10 +87,10 @@ def _plain_types(kind: Any) -> tuple[type, ...]:
 
 
 def lost_in(value: Any, read: Any, dumps: Callable[[Any], bytes], comes_back: bool) -> str:
-    """Where an object of one class was read back as one of another that has no such fields, and what was lost; "": nowhere.
+    """Where an object of one class was read back as one of another that has no such fields, or a value as another, and what was lost; "": nowhere.
 
-    Of sets, and of what pydantic reads, nothing is said. `comes_back`: samzapy reads it again, so an object of a subclass must not lose what its class
-    has more; whoever reads an output may know the subclass.
+    What was read back as its annotation says (text as a UUID, a UUID as text) is not lost, nor is what `Any` leaves to JSON.
+    `comes_back`: samzapy reads it again, so an object of a subclass must not lose what its class has more; whoever reads an output may know the subclass.
     """
     try:
         return "" if equal(read, value) else _lost(value, read, "$", dumps, comes_back)
@@ -106,7 +108,7 @@ def equal(one: Any, other: Any) -> bool:
 def _lost(value: Any, read: Any, place: str, dumps: Callable[[Any], bytes], comes_back: bool) -> str:
     if isinstance(read, str) and isinstance(value, bytes | bytearray | memoryview):  # JSON has them as base64, which nobody meant
         return f"Expected `str`, got `{type(value).__name__}`, which JSON holds in base64 - at `{place}`"
-    if said := lost_key(value, read, place):
+    if said := lost_key(value, read, place) or _changed(value, read, place):
         return said
     cls, pairs = type(read), items_of(value, read, place) or []
     names = _field_names(cls)
@@ -117,6 +119,44 @@ def _lost(value: Any, read: Any, place: str, dumps: Callable[[Any], bytes], come
             return f"Expected `{cls.__name__}`, got `{type(value).__name__}`, which also has {missing} - at `{place}`"
         pairs = [(getattr(value, name), getattr(read, name), f"{place}.{name}") for name in names] if is_its else []
     return next((said for one, other, where in pairs if (said := _lost(one, other, where, dumps, comes_back))), "")
+
+
+def _changed(value: Any, read: Any, place: str) -> str:
+    """A value without parts, or in a set, that was read back as another one; "": it is none."""
+    if isinstance(read, set | frozenset) and isinstance(value, set | frozenset):
+        came, lost = _missing(read, value), _missing(value, read)
+        found = next(((one, other) for other in came for one in lost if _is_changed(one, other)), None)
+    else:
+        has_parts = isinstance(read, _WITH_PARTS) or _field_names(type(read)) is not None
+        found = None if has_parts or same(value, read) or not _is_changed(value, read) else (value, read)
+    return "" if found is None else f"{shown(found[0])} would come back as {shown(found[1])} - at `{place}`"
+
+
+def _missing(some: Any, others: Any) -> list[Any]:
+    """Those of a set that are the same as none of another."""
+    try:
+        found = some - others
+    except Exception:  # noqa: BLE001  a method of the user's
+        return []
+    times = [each for each in others if isinstance(each, datetime)]
+    return [each for each in found if not (isinstance(each, datetime) and any(same(each, time) for time in times))]
+
+
+def _is_changed(value: Any, read: Any) -> bool:
+    """Of two different values: whether the one that was read cannot stand for the other. What was read as its annotation says (text as a UUID, a date as
+    text) can, and under `Any` JSON's types do. Text is no base64, and a float is no other whole number."""
+    return type(read) is type(value) or isinstance(read, bytes | bytearray | memoryview) or (isinstance(read, float) and isinstance(value, int))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal; or the same instant: in the hour that is repeated when summer time ends, Python holds times of different zones for unequal."""
+    if equal(one, other):
+        return True
+    return isinstance(one, datetime) and isinstance(other, datetime) and one.tzinfo is not None is not other.tzinfo and _utc(one) == _utc(other)
+
+
+def _utc(time: datetime) -> datetime:
+    return time.replace(tzinfo=None) - (time.utcoffset() or timedelta())
 
 
 def lost_key(value: Any, read: Any, place: str) -> str:
