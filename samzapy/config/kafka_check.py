@@ -19,6 +19,10 @@ from samzapy.config.units import format_duration
 MAX_CLIENT_INTEGER = (1 << 31) - 1  # librdkafka wraps what is beyond: 4294968296 would be read as 1000
 QUEUE = "queue.buffering.max.kbytes"
 LEAST_QUEUE_KIB = 2048
+TOO_SMALL = {  # the least value, and what a smaller one does; 0 means without limit
+    "queue.buffering.max.messages": (1000, "sending would wait for the brokers after every few records"),
+    "connections.max.idle.ms": (10_000, "the client would close connections that it is using"),
+}
 _SERVER = re.compile(r"(?:[A-Za-z_]+://)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+)(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
 
 
@@ -60,6 +64,10 @@ def _kafka_property(path: Route, value: Any) -> Iterator[Finding]:
         yield Finding(path, f"expected text, a number or true/false, found {shown(value)}", hint)
     elif isinstance(value, int) and abs(value) > MAX_CLIENT_INTEGER and not (key.startswith("sasl.") or is_secret(path)):
         yield Finding(path, f"{value} is too large for Kafka's client", f"Write at most {MAX_CLIENT_INTEGER}.")
+    elif key in TOO_SMALL and type(number := read_scalar(value) if isinstance(value, str) else value) is int:
+        least, then = TOO_SMALL[key]
+        if 0 < number < least:
+            yield Finding(path, f"{key} ({number}) is too small: {then}", f"Write at least {least}, or leave it out.")
 
 
 def _socket_timeout(document: Mapping[str, Any]) -> Iterator[Finding]:
@@ -89,7 +97,6 @@ def _queue(document: Mapping[str, Any]) -> Iterator[Finding]:
     for path, value in _of_producers(document, QUEUE):
         if value < LEAST_QUEUE_KIB:
             yield Finding(path, f"{value} KiB is too small a queue: a record of 1 MiB has to fit", f"Write at least {LEAST_QUEUE_KIB}, or leave it out.")
-
 
 def _of_producers(document: Mapping[str, Any], key: str) -> Iterator[tuple[Route, float]]:
     """The number that producers get for a key, and where it is."""

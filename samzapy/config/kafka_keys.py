@@ -40,6 +40,7 @@ OWNED: dict[str, str] = {
     "queuing.strategy": OURS,
     "request.required.acks": OURS,
     "test.mock.num.brokers": "it would replace the real brokers with simulated ones; for tests use samzapy.testing",
+    "topic.blacklist": "the client would know nothing of these topics, and the job would wait for them",
     "transaction.timeout.ms": "set `commit.timeout`",
     "transactional.id": OURS,
 }

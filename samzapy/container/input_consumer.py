@@ -30,7 +30,7 @@ def _how_ended(caution: Caution) -> str:
     if caution.why:
         return f"it ended itself ({caution.why})"
     who = "it" if caution.deaths else "another container of the job"
-    return f"{who} died without saying why, as after SIGKILL or for lack of memory"
+    return f"{who} ended and reported no error; a record or lack of memory may be the reason"
 
 
 class InputConsumer(Closing):

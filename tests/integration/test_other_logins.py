@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.prove, pytest.mark.timeout(600)]
 PASSWORD = "of-no-use-to-anybody"
 LASTS_S = 8
 START_S = 240.0
-EXPIRES_S = 60  # a job starts in that time
+EXPIRES_S = 100  # a job starts in that time
 SETTINGS = {"commit": {"interval": "200ms"}, "containers": {"count": 1}, "web": {"port": 0}}
 
 

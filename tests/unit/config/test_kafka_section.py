@@ -45,6 +45,10 @@ def problems(tmp_path: Path, kafka: str, more: str = "") -> list[Problem]:
         ("{bootstrap.servers: h, linger.ms: 10000}", 42, "kafka.linger.ms", "shorter than containers.lease (10s)", "a few milliseconds"),
         ("{bootstrap.servers: h, producer: {queue.buffering.max.ms: 60000}}", 66, "kafka.producer.queue.buffering.max.ms", "shorter than", "milliseconds"),
         ("{bootstrap.servers: h, queue.buffering.max.kbytes: 1}", 59, "kafka.queue.buffering.max.kbytes", "too small a queue", "at least 2048"),
+        ("{bootstrap.servers: h, queue.buffering.max.messages: 1}", 61, "kafka.queue.buffering.max.messages", "is too small: sending would wait", "at least 1000"),
+        ("{bootstrap.servers: h, topic.blacklist: out}", 31, "kafka.topic.blacklist", "set by samzapy itself", "would wait for them"),
+        ("{bootstrap.servers: h, connections.max.idle.ms: 1}", 56, "kafka.connections.max.idle.ms", "is too small: the client would close", "at least 10000"),
+        ("{bootstrap.servers: h, consumer: {connections.max.idle.ms: 999}}", 67, "kafka.consumer.connections.max.idle.ms", "is too small: the client would close", "at least 10000"),
     ],
 )  # fmt: skip
 def test_what_would_fail_later_is_told_now(kafka: str, column: int, path: str, message: str, hint: str, tmp_path: Path) -> None:
@@ -64,6 +68,8 @@ def test_what_would_fail_later_is_told_now(kafka: str, column: int, path: str, m
         "{bootstrap.servers: h, message.max.bytes: 1000000000}",
         "{bootstrap.servers: h, linger.ms: 9999}",
         "{bootstrap.servers: h, linger.ms: 0.5, queue.buffering.max.kbytes: 2048}",
+        "{bootstrap.servers: h, queue.buffering.max.messages: 0, connections.max.idle.ms: 0}",
+        "{bootstrap.servers: h, queue.buffering.max.messages: 1000, producer: {connections.max.idle.ms: 10000}}",
     ],
 )
 def test_what_works_passes(kafka: str, tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_small_fetches_begin_after_a_death_and_end_with_the_watch(
     bench.feed(("a", 1))
     bench.drain(container)
     assert [Fetch.USUAL, sizes[0]] == log.asked
-    assert f"it died without saying why, as after SIGKILL or for lack of memory: it fetches {sizes[0].value} at a time" in container.status()["slow"]
+    assert f"it ended and reported no error; a record or lack of memory may be the reason: it fetches {sizes[0].value} at a time" in container.status()["slow"]
     for _ in range(2):  # of at most 30 s, and of the rest of a minute
         bench.clock.passed += 31
         bench.drain(container)
@@ -77,7 +77,7 @@ def test_why_a_container_ended_itself_is_said_with_what_follows() -> None:
 def test_a_container_that_never_ended_says_that_another_did() -> None:
     """As one that `scale` has just added: it may get the record that ended the other."""
     consumer = InputConsumer(lambda _: MemoryLog(MemoryCluster(SystemClock())).consumer("g", "c"), Caution(watch_s=60.0), SystemClock(), 1)
-    assert consumer.why_slow().startswith("another container of the job died without saying why, as after SIGKILL or for lack of memory: it fetches")
+    assert consumer.why_slow().startswith("another container of the job ended and reported no error; a record or lack of memory may be the reason: it fetches")
 
 
 def test_what_is_met_while_batches_are_gathered_comes_after_the_records_before_it() -> None:
