@@ -24,6 +24,7 @@ from samzapy.cli.common import AsJson, print_json, say
 from samzapy.cli.lines import BadLine, LineForm, Record, Shown, records_of
 from samzapy.cli.loading import load
 from samzapy.clock import SystemClock
+from samzapy.config.kafka_check import not_servers
 from samzapy.config.registered import is_registered
 from samzapy.config.schema import Settings
 from samzapy.kafka.log import KafkaLog
@@ -36,6 +37,7 @@ from samzapy.ops.shown import serdes_by_topic
 from samzapy.plan.topics import command_that_makes
 from samzapy.ports import Clock, Consumer, Log, Message, PlainProducer, TopicFacts, TopicSpec
 from samzapy.readers import read_ranges
+from samzapy.serde.basic import shown
 from samzapy.serde.record_keys import as_key
 from samzapy.serde.registry import serde_named
 from samzapy.wiring.clients import kafka_log
@@ -304,7 +306,13 @@ def print_records(batches: Iterator[Sequence[Message]], limit: int | None, shown
 
 
 def log_of(servers: str) -> Log:
-    """Clients of the Kafka at these servers, without a job."""
+    """Clients of the Kafka at these servers, without a job.
+
+    Raises:
+        ConfigurationError: they are not HOST:PORT.
+    """
+    if wrong := not_servers(servers):
+        raise ConfigurationError(f"--kafka: expected HOST:PORT, found {shown(wrong[0])}.", "Separate several by commas: a:9092,b:9092.")
     client = {"bootstrap.servers": servers}
     return KafkaLog(client, client, client, commit_timeout_ms=60_000, lease_ms=MESSAGE_TIMEOUT_MS)
 

@@ -23,7 +23,7 @@ TOO_SMALL = {  # the least value, and what a smaller one does; 0 means without l
     "queue.buffering.max.messages": (1000, "sending would wait for the brokers after every few records"),
     "connections.max.idle.ms": (10_000, "the client would close connections that it is using"),
 }
-_SERVER = re.compile(r"(?:[A-Za-z_]+://)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+)(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
+_SERVER = re.compile(r"(?:[A-Za-z_]+://)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]=]+)(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
 
 
 def check_kafka(document: Mapping[str, Any]) -> Iterator[Finding]:
@@ -127,7 +127,15 @@ def _servers(path: Route, value: Any) -> Iterator[Finding]:
         hint = 'Write one text, with commas: "a:9092,b:9092".'
         yield Finding(path, f"expected host:port, found {shown(value)}", hint)
     else:
-        for server in value.split(","):
-            match = _SERVER.fullmatch(server.strip())
-            if match is None or (match["port"] and not 0 < int(match["port"]) < 65536):
-                yield Finding(path, f"expected host:port, found {shown(server.strip())}", 'Separate servers by commas: "a:9092,b:9092".')
+        for server in not_servers(value):
+            yield Finding(path, f"expected host:port, found {shown(server)}", 'Separate servers by commas: "a:9092,b:9092".')
+
+
+def not_servers(text: str) -> list[str]:
+    """Of servers with commas between them, those that are not HOST:PORT."""
+    found = []
+    for server in map(str.strip, text.split(",")):
+        match = _SERVER.fullmatch(server)
+        if match is None or (match["port"] and not 0 < int(match["port"]) < 65536):
+            found.append(server)
+    return found

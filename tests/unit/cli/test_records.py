@@ -12,7 +12,7 @@ import pytest
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.cli.chaos import _encoded
 from samzapy.cli.lines import LineForm, Shown
-from samzapy.cli.records import _Counted, _of_job, last_records, print_records, send_lines, why_nothing
+from samzapy.cli.records import _Counted, _of_job, last_records, log_of, print_records, send_lines, why_nothing
 from samzapy.model.marks import MARKS_KEY
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports import TopicSpec
@@ -249,3 +249,10 @@ def test_what_is_shown_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
         counted = _Counted(iter(batches))
         print_records(counted, None, Shown(None, None), False)
         assert count == counted.records
+
+
+@pytest.mark.parametrize("servers", ["bootstrap.servers=localhost:9092", "a:9092,b:0", "a b", ""])
+def test_what_is_no_address_of_brokers_is_named_before_anybody_is_asked(servers: str) -> None:
+    with pytest.raises(ConfigurationError, match="--kafka: expected HOST:PORT, found"):
+        log_of(servers)
+    log_of("a:9092, b:9092,[::1]:9092")

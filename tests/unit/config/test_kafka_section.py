@@ -48,7 +48,10 @@ def problems(tmp_path: Path, kafka: str, more: str = "") -> list[Problem]:
         ("{bootstrap.servers: h, queue.buffering.max.messages: 1}", 61, "kafka.queue.buffering.max.messages", "is too small: sending would wait", "at least 1000"),
         ("{bootstrap.servers: h, topic.blacklist: out}", 31, "kafka.topic.blacklist", "set by samzapy itself", "would wait for them"),
         ("{bootstrap.servers: h, connections.max.idle.ms: 1}", 56, "kafka.connections.max.idle.ms", "is too small: the client would close", "at least 10000"),
-        ("{bootstrap.servers: h, consumer: {connections.max.idle.ms: 999}}", 67, "kafka.consumer.connections.max.idle.ms", "is too small: the client would close", "at least 10000"),
+        (
+            "{bootstrap.servers: h, consumer: {connections.max.idle.ms: 999}}", 67, "kafka.consumer.connections.max.idle.ms",
+            "is too small: the client would close", "at least 10000",
+        ),
     ],
 )  # fmt: skip
 def test_what_would_fail_later_is_told_now(kafka: str, column: int, path: str, message: str, hint: str, tmp_path: Path) -> None:
