@@ -143,8 +143,8 @@ def named(task: str, hook: str, error: BaseException, where: str = "", attempts:
     remedy = error.remedy if isinstance(error, SamzapyError) and error.remedy else own
     kind = type(error) if isinstance(error, TaskError) else TaskError
     if where and _is_of_reading(error):
-        return kind(f"{task}: record {where}: it cannot be read: {brief(error)}{_user_line(error)}.".replace("..", "."), f"{remedy} {PASS_UNREAD}")
-    return kind(f"{task}: {hook} failed{often}{at}: {brief(error)}{_user_line(error)}.".replace("..", "."), remedy)
+        return kind(f"{task}: record {where}: it cannot be read: {brief(error).removesuffix('.')}{_user_line(error)}.", f"{remedy} {PASS_UNREAD}")
+    return kind(f"{task}: {hook} failed{often}{at}: {brief(error).removesuffix('.')}{_user_line(error)}.", remedy)
 
 
 def named_pane(task: str, pane: FailedPane, error: BaseException, attempts: int) -> TaskError:
@@ -152,7 +152,7 @@ def named_pane(task: str, pane: FailedPane, error: BaseException, attempts: int)
     often = f" {attempts} times" if attempts > 1 else ""
     remedy = error.remedy if isinstance(error, SamzapyError) and error.remedy else ""
     kind = type(error) if isinstance(error, TaskError) else TaskError
-    return kind(f"{task}: {pane} failed{often}: {brief(error)}{_user_line(error)}.".replace("..", "."), f"{remedy} {FIRES_AGAIN}".strip())
+    return kind(f"{task}: {pane} failed{often}: {brief(error).removesuffix('.')}{_user_line(error)}.", f"{remedy} {FIRES_AGAIN}".strip())
 
 
 def _is_of_reading(error: BaseException) -> bool:
