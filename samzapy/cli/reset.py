@@ -58,6 +58,9 @@ def reset(
             foreign = {} if coordinator else foreign_topics(settings, job.log, admin)
             own = [topic for topic in [*changelogs(settings), *JobTopics.of(settings).internal] if topic not in foreign]
             forgotten = [] if coordinator else [*own, job.names.checkpoint_topic]
+            for topic, store in ({} if coordinator else of_removed_stores(settings, job.log, admin)).items():
+                say(f"topic {topic} stays: it is the changelog of store {store!r}, which the job file does not name any more")
+                say(f"to delete it too, run `samzapy state drop {file} {store} --execute` before the reset")
             for topic, why in foreign.items():
                 say(f"topic {topic} stays: {why}")
             topics = sorted(admin.topics([*forgotten, job.names.coordinator_topic]))
@@ -77,6 +80,19 @@ def reset(
             print_json({"kind": kind, "name": name, "deleted": execute})
     if not execute:
         say("nothing was changed; do it with --execute")
+
+
+def of_removed_stores(settings: Settings, log: Log, admin: Admin) -> dict[str, str]:
+    """The changelogs that checkpoints name and the job file does not: their stores, by topic."""
+    names = JobTopics.of(settings)
+    there = admin.topics([names.job.checkpoint_topic])
+    checkpoints: dict[int, Checkpoint] = {}
+    with suppress(StateRefused):  # the reset may be for one that cannot be read
+        checkpoints = read_checkpoints(settings, there, log, SystemClock())
+    marked = {mark.topic: store for checkpoint in checkpoints.values() for store, mark in checkpoint.stores.items()}
+    left = sorted(marked.keys() - set(names.changelogs.values()))
+    present = admin.topics(left)
+    return {topic: marked[topic] for topic in left if topic in present}
 
 
 def foreign_topics(settings: Settings, log: Log, admin: Admin) -> dict[str, str]:
