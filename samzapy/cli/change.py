@@ -192,7 +192,7 @@ def _restart(job: Job, container: int | None, timeout: float, token_file: Path |
         return 0
     gone = [n for n in numbers if n >= _target(after, n + 1)]
     if gone:
-        say(f"{_containers(gone)} ended: the job was meanwhile scaled to {after['target']}")
+        say(f"{_containers(gone)} ended, because meanwhile the job was scaled to {after['target']} containers")
     if gone == numbers:
         raise ConfigurationError("nothing was restarted.", "See `samzapy status JOB.yaml`.")
     say(f"restarted {_containers([n for n in numbers if n not in gone])}")
@@ -215,7 +215,7 @@ def has_scaled(status: dict[str, Any], wanted: int) -> bool:
     target = _target(status, wanted)
     if target != wanted:
         raise ConfigurationError(
-            f"a later request replaced this one: the job scales to {target}, not to {wanted}.",
+            f"a later request replaced this one: the job scales to {target}, not to {wanted} containers.",
             f"If it should be {wanted}: `samzapy scale JOB.yaml --containers {wanted}`.",
         )
     return len(status["containers"]) == wanted and _is_settled(status)

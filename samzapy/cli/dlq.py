@@ -59,9 +59,10 @@ def list_letters(
     else:
         say(why_none(len(found.entries), only_waiting=waiting and chosen.is_any is False))
     if found.strangers:
-        say(f"{found.strangers} records in it are not dead letters")
+        say(f"{found.strangers} records in the dead-letter topic are not dead letters")
     if found.deleted:
-        say(f"Older ones were deleted by Kafka (retention.ms of the topic) or by somebody: {found.deleted:,} offsets at the start of its partitions are gone")
+        who = "Kafka (retention.ms of the topic) or somebody"
+        say(f"{who} deleted older dead letters: {found.deleted:,} offsets at the start of the partitions are gone")
 
 
 @app.command("show")
@@ -144,7 +145,7 @@ def replay(
             say(sent_before(entry))
         _tell_passed_by(plan.passed_by)
         for why, origins in plan.new_time.items():
-            say(f"{len(origins)} with the current time instead of their own: {why}; the first: {origins[0]}")
+            say(f"{len(origins)} of the records get the current time instead of their own: {why}; the first: {origins[0]}")
         if execute:
             waiting = send_back(letters, plan.wanted)
             if waiting:
@@ -270,7 +271,7 @@ def why_none(there: int, only_waiting: bool) -> str:
         return "no dead letters"
     if only_waiting:
         return f"no dead letter waits: {'the one that is there was' if there == 1 else f'all {there} were'} sent back or discarded before"
-    return f"the options choose {'not the one dead letter' if there == 1 else f'none of the {there} dead letters'} that {'is' if there == 1 else 'are'} there"
+    return f"no dead letter matches the options; the dead-letter topic holds {there}"
 
 
 def done_before(entry: Entry) -> str:

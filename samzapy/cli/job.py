@@ -27,7 +27,10 @@ from samzapy.wiring.job_topics import job_of
 from samzapy.wiring.local_state import local_state
 
 HOST = "localhost"
-SILENT_REMEDY = "Ask again in some seconds. It may be overloaded, suspended, or cut off from here; `kill` with its process id stops it after a final commit."
+SILENT_REMEDY = (
+    "Ask again in some seconds. The run may be overloaded, suspended, or cut off from here. To stop it after a final commit, run `kill` with that process id on "
+    "the host that is named above."
+)
 T = TypeVar("T")
 
 

@@ -41,7 +41,8 @@ def end(code: int) -> NoReturn:
     if not left:
         sys.exit(code)
     names = ", ".join(left[:MAX_NAMED])
-    text = f"{len(left)} threads that the job's code has started still ran, and ended with this command: {names}. Start threads in `init`, with daemon=True.\n"
+    text = f"threads that the job's code had started were still running when this command ended, and ended with it: {len(left)} ({names}). "
+    text += "Start threads in `init`, with daemon=True.\n"
     sys.stderr.write(printable_lines(text))
     atexit._run_exitfuncs()
     sys.stdout.flush()

@@ -223,7 +223,7 @@ class ContainerSettings(Section):
         5000, alias="host_affinity", description="How long a container that is started again waits for a slot on the host that has its state."
     )
     standby: Times = Field(0, description="How many warm copies of each task's stores are kept, each on another host.")
-    max_restarts: Times = Field(8, description="How many restarts within `restart_window` are allowed; one more ends the job.")
+    max_restarts: Times = Field(8, description="How many restarts of one container within `restart_window` are allowed; one more ends the job.")
     restart_window_ms: Duration = Field(300_000, alias="restart_window", description="The time over which `max_restarts` counts.")
     heartbeat_ms: Duration = Field(
         lease_times.HEARTBEAT_MS, alias="heartbeat", description="Time between a container's reports to the coordinator; two times this must be less than `lease`."

@@ -39,7 +39,7 @@ def refusal(key: str) -> tuple[str, str]:
         value, why = OWNED[key]
         return f"{key!r} is always {value} with samzapy", f"{why[:1].upper()}{why[1:]}; remove the key."
     if key in NAMED_ELSEWHERE:
-        return f"{key!r} is not set here", f"It is set by {NAMED_ELSEWHERE[key]}."
+        return f"{key!r} must not be set in `spark.conf`", f"samzapy sets it from {NAMED_ELSEWHERE[key]}: set that instead."
     if not key.startswith("spark."):
         return f"{key!r} is not a property of Spark", f"did you mean 'spark.{key}'?"
     return "", ""

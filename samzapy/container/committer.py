@@ -129,7 +129,7 @@ class Committer:
             raise
         except Exception as error:  # a full disk, a broken engine: the commit stands, the local store is in doubt
             raise InDoubt(
-                f"the commit succeeded, but a local store could not apply it: {error}.", "It is restored from the changelog."
+                f"the commit succeeded, but a local store could not apply it: {error}.", "The local store is restored from the changelog."
             ) from error
         self.commits += 1
         ended = self._clock.monotonic()

@@ -60,16 +60,16 @@ class Trace:
             is_ours = is_of_watchdog(text)
             self.predecessor_at, self.predecessor_pid = "" if is_ours else printable(place_in(text)), _process_of(text)
             if is_ours:
-                LOG.warning("process %d, the previous one of this container on this host, crashed in %s: no record was the cause", self.predecessor_pid, WATCHDOG)
+                LOG.warning("%s crashed in %s: no record was the cause", _previous(self.predecessor_pid), WATCHDOG)
             if self.predecessor_at:
-                LOG.warning("process %d, the previous one of this container on this host, ended at %s", self.predecessor_pid, self.predecessor_at)
+                LOG.warning("%s ended while its code was at %s", _previous(self.predecessor_pid), self.predecessor_at)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             os.write(self._file, self._head)
             faulthandler.enable(self._file)
         except ConfigurationError as error:
-            LOG.warning("crashes of this process leave no trace: %s", error)
+            LOG.warning("if this process crashes, nothing will show at which line of the code: %s", error)
         except OSError as error:
-            LOG.warning("crashes of this process leave no trace: %s cannot be written: %s", path, error.strerror)
+            LOG.warning("if this process crashes, nothing will show at which line of the code: %s cannot be written: %s", path, error.strerror)
 
     def arm(self) -> None:
         """From now on the stacks are written if this is not called again for half of the lease."""
@@ -111,6 +111,10 @@ def left_by(path: Path, pid: int) -> str:
     if not pid or _process_of(text) != pid:
         return ""
     return WATCHDOG if is_of_watchdog(text) else printable(place_in(text))
+
+
+def _previous(process: int) -> str:
+    return f"process {process}, the previous process of this container on this host,"
 
 
 def _taken(path: Path) -> str:

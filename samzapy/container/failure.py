@@ -108,8 +108,8 @@ def _fitted(letter: DeadLetter, what: str, spec: DeadLetterSpec) -> DeadLetter:
     fitted = letter.fitted(spec.max_record_bytes)
     if fitted is None:
         raise RecordTooLarge(
-            f"{letter.task}: {what} failed ({letter.error}); a dead letter shortened to its origin does not fit {spec.topic}, "
-            f"whose limit is {spec.max_record_bytes} bytes.",
+            f"{letter.task}: {what} failed ({letter.error}), and its dead letter cannot be written: even without stack, key, value and headers it is larger than "
+            f"the limit of {spec.topic}, {spec.max_record_bytes} bytes.",
             f"Raise max.message.bytes of {spec.topic}, then start the job again.",
         )
     return fitted

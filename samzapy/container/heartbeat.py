@@ -102,7 +102,8 @@ class Heartbeat:
                 self._give_up(error.message)
             except SamzapyError as error:
                 silent_s = self._clock.monotonic() - last_answer
-                LOG.warning("no answer from the coordinator for %.1f s of a lease of %.0f s: %s", silent_s, self._lease_s, error.message)
+                told = "the coordinator has not answered for %.1f s (the lease is %.0f s; near its end this container stops): %s"
+                LOG.warning(told, silent_s, self._lease_s, error.message)
             step = due_step(self._clock.monotonic() - last_answer, self._lease_s)
             if step is not Step.GO_ON:
                 self._give_up(f"the coordinator was silent for most of the lease of {self._lease_s:.0f} s")

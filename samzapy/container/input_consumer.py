@@ -28,9 +28,9 @@ NEXT_S = 0.01
 def _how_ended(caution: Caution) -> str:
     """Why it fetches less than usual: its own end, or, if it has none, that of another container, whose record it may get."""
     if caution.why:
-        return f"it ended itself ({caution.why})"
-    who = "it" if caution.deaths else "another container of the job"
-    return f"{who} ended and reported no error; a record or lack of memory may be the reason"
+        return f"an earlier process of this container ended itself ({caution.why})"
+    who = "this container" if caution.deaths else "another container of the job"
+    return f"an earlier process of {who} ended and reported no error; a record or lack of memory may be the reason"
 
 
 class InputConsumer(Closing):
@@ -73,7 +73,7 @@ class InputConsumer(Closing):
     def renew(self, positions: Mapping[TopicPartition, int]) -> None:
         """A new one in place of the old, to read these from these offsets. If the broker does not answer the new one, the old one stays."""
         for why in self.stalled:
-            LOG.warning("container %d: %s. It gets a new consumer", self._number, why)
+            LOG.warning("container %d: %s. The container makes a new Kafka consumer, and reads on from its tasks' next offsets", self._number, why)
         fetch = self._fetch()
         fresh = self._make(fetch)
         try:
@@ -83,7 +83,7 @@ class InputConsumer(Closing):
             raise
         self._now.close()
         if self.must_grow:
-            LOG.info("container %d has not died again: it fetched %s at a time, now %s", self._number, self.fetch.value, fetch.value)
+            LOG.info("container %d has not died again; it fetched %s at a time, and fetches %s now", self._number, self.fetch.value, fetch.value)
         self.fetch = fetch
         self._begin(fresh)
 
@@ -92,7 +92,7 @@ class InputConsumer(Closing):
         if self.fetch is Fetch.USUAL:
             return ""
         for_s = (self._least_until if self.fetch is Fetch.LEAST else self._little_until) - self._clock.monotonic()
-        return f"{self._ended}: it fetches {self.fetch.value} at a time, for {max(for_s, 0.0):.0f} s more"
+        return f"{self._ended}: the container fetches {self.fetch.value} at a time, for {max(for_s, 0.0):.0f} s more"
 
     def check_size(self) -> None:
         """Whether it has fetched so little for long enough."""

@@ -23,4 +23,4 @@ def tell_driver(control: Control, incarnation: str, facts: Mapping[str, Any], er
         control.register(incarnation, facts)
         control.report_final(incarnation, {**facts, "number": 1, "outcome": ContainerOutcome.FAILED, "error": {**error.to_json(), "fatal": True}})
     except (ClusterUnreachable, Superseded) as unheard:
-        LOG.warning("this could not be reported to the driver: %s: %s", unheard.code, unheard)
+        LOG.warning("the error that ends this container could not be reported to the driver: %s: %s", unheard.code, unheard)

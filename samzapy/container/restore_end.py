@@ -141,7 +141,7 @@ class Barriers:
             return consumer.poll(BATCH_RECORDS, self.wait_s)
         except OffsetOutOfRange as error:  # what that means for the store, its rules decide when it is started again
             partitions = ", ".join(map(str, open_partitions))
-            raise InDoubt(f"of {partitions}: records were removed while they were read for a restore: {error.message}", "") from None
+            raise InDoubt(f"a restore was reading {partitions}, and records there were removed meanwhile: {error.message}", "") from None
 
     def _say_stuck(self, consumer: Consumer, barriers: Mapping[TopicPartition, int], whose: Whose) -> bool:
         for partition, barrier in barriers.items():
@@ -197,7 +197,7 @@ class Barriers:
         if is_needed and epoch > self._own.epoch:
             raise StateRefused(
                 f"{task.name}: {what} of epoch {epoch}, but the last owner in the coordinator topic is of epoch {self._own.epoch}. "
-                "That topic lost its last records, or another application writes to this topic.",
+                f"Either the coordinator topic lost its last records, or another application wrote the record of epoch {epoch}.",
                 "If another application does, revoke its permission (`kafka-acls.sh`), or stop it. "
                 "In both cases, run `samzapy reset JOB.yaml --coordinator --execute`: new epochs are higher; state and checkpoints stay.",
             )

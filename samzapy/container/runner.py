@@ -338,7 +338,7 @@ class ContainerRunner:
         if self._stuck_logged_at != seen_at:
             self._stuck_logged_at = seen_at
             LOG.warning(
-                "container %d: a hook%s has not returned for %.0f s (commit.timeout is %.0f s); it is at\n  %s",
+                "container %d: a hook%s has not returned for %.0f s; after %.0f s (commit.timeout) this process ends itself. The hook is at\n  %s",
                 self._number, record, silent_s, self._stuck_hook_s, "\n  ".join(stack),
             )  # fmt: skip
         if silent_s >= self._stuck_hook_s and self._state == ContainerState.RUNNING:

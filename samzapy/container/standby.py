@@ -155,7 +155,7 @@ class Standbys:
 
     def _give_up(self, error: SamzapyError) -> None:
         """An error of a copy does not stop the tasks that run here: forget all copies, begin again a little later."""
-        LOG.warning("the warm copies are opened again in %.0f s: %s", GIVE_UP_S, error)
+        LOG.warning("the warm copies of this container were closed because of an error, and are opened again in %.0f s; its tasks go on: %s", GIVE_UP_S, error)
         for copy in self._copies.values():
             copy.store.close()
         self._copies = {}

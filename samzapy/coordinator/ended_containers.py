@@ -176,7 +176,7 @@ class Liveness:
         decision = restarts.restart_or_end(deaths, hopeless(caution), suspected, now, settings.max_restarts, settings.restart_window_s)
         if isinstance(decision, restarts.EndJob):
             story = "; ".join(str(d) for d in member.history.deaths[-TOLD_DEATHS:])
-            remedy = "See its log lines above." if suspected is None else _look_at(suspected)
+            remedy = f"See the log lines of container {member.number} in the output of the run." if suspected is None else _look_at(suspected)
             self._roster.fail(member, {"code": "SZ340", "message": f"{decision.reason}. The last deaths: {story}", "remedy": remedy})
             return
         self._roster.members.restart_after_death(member, decision.delay_s)
@@ -190,13 +190,13 @@ class Liveness:
         suspected = unproved(found.caution, at)
         if found.condemned is not None:
             LOG.error(
-                "record %s ended container %d %d times while it alone was processed (%s): `on_error` applies to it",
+                "record %s: while only this record was processed, it ended container %d, %d times (%s): `on_error` applies to the record",
                 found.condemned.record, member.number, found.condemned.deaths, end,
             )  # fmt: skip
         elif suspected is not None:
             LOG.warning(
-                "%d of container %d's processes ended while record %s alone was processed (%s). That does not prove that the record is the reason, "
-                "somebody else may have ended them, so `on_error` is not applied to it: it is processed again",
+                "%d processes of container %d ended while only record %s was processed (%s). This does not prove that the record is the reason: somebody else may "
+                "have ended the processes. So `on_error` is not applied, and the record is processed again",
                 suspected.alone, member.number, suspected.piece, end,
             )  # fmt: skip
         elif at is not None and all(c.record != at.alone for c in found.caution.condemned):

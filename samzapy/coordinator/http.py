@@ -243,7 +243,7 @@ class _Server(uvicorn.Server):
 
     def _connection(self, loop: asyncio.AbstractEventLoop, address: str) -> Connection:
         guest, leaves = self.door.enter(peer_of(address), time.monotonic())
-        self._send_away(leaves, f"at most {self.door.limit} in all, {self.door.per_peer} from one address")
+        self._send_away(leaves, f"at most {self.door.limit} connections without a signed request may be open, {self.door.per_peer} of them from one address")
         made = Connection(self, loop, guest)
         made.inner = self.config.http_protocol_class(  # type: ignore[call-arg]  # as uvicorn makes it
             config=self.config, server_state=self.server_state, app_state={"connection": made}, _loop=loop

@@ -195,7 +195,8 @@ class JobCoordinator:
         if failure is None:
             ended = "was stopped" if self._kill_now or self.roster.stop_asked_at is not None else "has finished"
             if unsettled:
-                LOG.warning("job %s %s; container %s made no final commit: the next run continues from the last commit before", self._job, ended, unsettled)
+                then = "for its tasks the next run continues from the commit before"
+                LOG.warning("job %s %s, but container %s made no final commit: %s", self._job, ended, unsettled, then)
             else:
                 LOG.info("job %s %s; all its work is committed", self._job, ended)
             return exit_codes.of_run(None)

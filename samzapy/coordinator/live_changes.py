@@ -184,7 +184,7 @@ class Changes:
         if wrong and wrong != before:
             LOG.warning("%s. The job goes on; until this is corrected, the next run is refused (SZ303)", wrong)
         elif before and not wrong:
-            LOG.info("the settings of the job's topics are right again; before: %s", before)
+            LOG.info("the settings of the job's topics are correct again; this is over: %s", before)
 
     def _unread(self, tasks: Mapping[str, TaskModel]) -> list[TopicPartition]:
         """Partitions that inputs have by now and that the running tasks do not read: of a broadcast input, or of one with fewer than there are tasks."""
@@ -192,7 +192,7 @@ class Changes:
         return sorted({p for name, now in tasks.items() if name in running for p in set(now.inputs) - set(running[name].inputs)})
 
     def _say_unread(self, unread: Sequence[TopicPartition]) -> None:
-        why = f"{', '.join(map(str, unread))}: added while the job runs; read from the next `samzapy run` on" if unread else ""
+        why = f"{', '.join(map(str, unread))}: added while the job runs; this run does not read them, the next `samzapy run` does" if unread else ""
         if why and why != self._roster.unread:
             LOG.warning("%s, from their start", why)
         self._roster.unread = why

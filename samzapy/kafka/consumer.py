@@ -201,8 +201,10 @@ class KafkaConsumer(Closing):
         except LogError as unknown:
             return unknown
         return OffsetOutOfRange(
-            f"input {partition}: next offset {at} is outside [{bounds.start}, {bounds.end}): records were removed before they were read.",
-            "Set `on_out_of_range` for this input, or use `samzapy reset JOB.yaml`.",
+            f"input {partition}: the next offset, {at}, is not between the topic's start, {bounds.start}, and its end, {bounds.end}: records were removed before "
+            "they were read, or the topic lost its end.",
+            "Set `on_out_of_range: earliest` or `latest` for this input, or choose an offset: `samzapy checkpoint set JOB.yaml --to-earliest` (or `--to-datetime`, "
+            "`--to-offset`).",
             partition.topic,
         )
 

@@ -97,7 +97,7 @@ def _may_begin(settings: Settings, access: Access) -> bool:
     except KafkaException as error:
         if error.args[0].code() in FORBIDDEN:
             return False
-        raise log_error(error.args[0], f"asking whether transactions are allowed to {access.name}*") from None
+        raise log_error(error.args[0], f"asking whether this user may use transactional ids that begin with {access.name}") from None
     return True
 
 

@@ -42,7 +42,7 @@ class ProcessEnd:
     is_watchdogs: bool = False
 
     def __str__(self) -> str:
-        return self._told(": that is the likely cause. Give the host more memory, or set containers.memory lower" if self.lacks_memory else "")
+        return self._told(": too little memory is the likely cause. Give the host more memory, or set containers.memory lower" if self.lacks_memory else "")
 
     def to_json(self) -> dict[str, object]:
         """For the hints; `why` without what memory may have to do with it."""

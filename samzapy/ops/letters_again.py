@@ -142,7 +142,7 @@ def told_copied(copied: Sequence[Entry], begin: Begin) -> str:
     records = f"{len(origins)} records of {topics} were" if len(origins) > 1 else f"a record of {topics} was"
     return (
         f"{records} sent back from the dead letters before (the first: {min(origins)}). If the job reads {places}, "
-        f"it processes such a record and its copy: it counts twice. To count it once, let `process` skip the copies: "
+        f"it processes both such a record and its copy, and the record counts twice. To count it once, let `process` skip the copies with this line: "
         f'if "{REPLAY_OF}" in dict(envelope.headers): return (remove that line once the old records are read, or it skips what later replays send)'
     )
 

@@ -148,7 +148,7 @@ class LocalState:
                 return StoreReport(task, store, NO_LOCAL_STORE, 0, f"{detail}; the next run restores it from {place.log}")
             if mark is not None and place.bounds.start > mark.changelog_start:
                 engine.close()
-                why = f"{place.log} was truncated at its start, so the local store cannot be verified; it is complete, and the only copy: keep it"
+                why = f"{place.log} was truncated at its start, so the local store cannot be verified. It is complete, and the only copy of the state: keep it"
                 return StoreReport(task, store, "only copy", 0, why, good=False)
             return self._compare(consumer, place, engine)
         finally:
@@ -172,7 +172,10 @@ class LocalState:
             )
         missing, extra = len(expected.keys() - there.keys()), len(there.keys() - expected.keys())
         other = sum(1 for k in expected.keys() & there.keys() if expected[k] != there[k])
-        detail = f"compared with {place.log} up to {position}: {missing} entries missing, {extra} extra, {other} with another value; delete the store's folder"
+        detail = (
+            f"compared with {place.log} up to {position}: in the local store {missing} entries are missing, {extra} are too many, {other} have another "
+            "value; delete its folder: the next run restores it"
+        )
         return StoreReport(place.task.name, place.store, "differs", len(there), detail, good=False)
 
     def _place(self, consumer: Consumer, task: str, store: str) -> _Place:

@@ -27,5 +27,5 @@ def crowded(before: Spent, now: Spent) -> str:
     largest = sorted((item for item in spent.items() if item[1] >= 0.01 * span_s), key=lambda item: -item[1])
     shares = ", ".join(f"{name} {100 * seconds / span_s:.0f} %" for name, seconds in largest)
     return (
-        f"of the last {span_s:.0f} s, {100 * sum(spent.values()) / span_s:.0f} % went to other work than records, and records wait: {shares}"
+        f"records wait, because {100 * sum(spent.values()) / span_s:.0f} % of the last {span_s:.0f} s went to other work than records: {shares}"
     )

@@ -31,6 +31,7 @@ WHEN_IT_RETURNS = (
     "started again, and the record is processed again; if that hangs too, `on_error` of the job file applies: unless set, the job ends and names the record."
 )
 NO_HURRY = "Meanwhile its records are processed late, and none is lost as long as Kafka keeps them (the topic's `retention.ms`)."
+LESS_OFTEN = "set `interval: 5s` under `commit:` in the job file; then `samzapy stop JOB.yaml`, and run it again."
 LOOK_AT_BROKERS = "Find out whether a broker is down, or whether its disk or network is busy."
 MORE_MEMORY = (
     "`containers.memory` is only what stores and caches take; Python and the job's code come on top, and all of it has to fit into the host's memory. Set "
@@ -81,7 +82,8 @@ def _stranger(job: JobFacts) -> Iterator[Finding]:
         yield Finding(
             "stranger", ACT, f"{held[0].name} waits: {held[0].reason}." + also("So do", len(held) - 1),
             {"tasks": len(held)},
-            f"Whose it is: `kafka-transactions.sh --bootstrap-server BROKER describe-producers --topic {place.topic} --partition {place.partition}`",
+            f"Find the program that has it open: `kafka-transactions.sh --bootstrap-server BROKER describe-producers --topic {place.topic} --partition "
+            f"{place.partition}`. Let that program end its transaction, or stop it: Kafka then aborts the transaction after its timeout.",
         )  # fmt: skip
 
 
@@ -102,7 +104,7 @@ def _broker_slow(job: JobFacts) -> Iterator[Finding]:
         yield Finding(
             "broker-slow", LOOK, f"Commits wait {median(slow):.1f} s for the brokers to decide, in {len(slow)} of {len(known)} containers.",
             {"decide_s": round(median(slow), 2)},
-            f"{LOOK_AT_BROKERS} Until they answer sooner, fewer commits lose less time. Set in the job file: `commit.interval: 5s`",
+            f"{LOOK_AT_BROKERS} Until they answer sooner, fewer commits lose less time: {LESS_OFTEN}",
         )  # fmt: skip
 
 
@@ -183,7 +185,10 @@ def _under_provisioned(job: JobFacts) -> Iterator[Finding]:
     whose = f"All {len(known)} containers are" if len(known) > 1 else "The only container is"
     sentence = f"{whose} busy {mean:.0f} % of the time, and the job's lag grows by {job.lag_rate:,.0f} records a second."
     if len(known) >= most:
-        remedy = f"There are only {most} tasks, one for each input partition: more containers do not help. Use more partitions, or less work per record."
+        remedy = (
+            f"There are only {most} tasks, as many as the input with the most partitions has: more containers do not help. Do less work per record, or use more "
+            "partitions; a job with stores then needs a new `id`, and reads its inputs again."
+        )
     else:
         remedy = f"samzapy scale JOB.yaml --containers {min(wanted, most)}"
     evidence = {"a_container_does_per_second": round(each), "arriving_per_second": round(max(arriving, rate + job.lag_rate))}
@@ -209,8 +214,8 @@ def _over_provisioned(job: JobFacts) -> Iterator[Finding]:
 def _commit_heavy(job: JobFacts) -> Iterator[Finding]:
     for c in job.containers:
         if c.loop and c.loop["commit"] >= COMMIT_HEAVY and c.loop["wait_input"] < 0.5:  # with time to spare it does not matter
-            sentence, remedy = f"{100 * c.loop['commit']:.0f} % of container {c.number}'s time goes into commits.", "Commit less often. Set in the job file: "
-            yield Finding("commit-heavy", LOOK, sentence, {"decide_s": c.decide_s}, remedy + "`commit.interval: 5s`", f"container {c.number}")
+            sentence, remedy = f"{100 * c.loop['commit']:.0f} % of container {c.number}'s time goes into commits.", f"Commit less often: {LESS_OFTEN}"
+            yield Finding("commit-heavy", LOOK, sentence, {"decide_s": c.decide_s}, remedy, f"container {c.number}")
 
 
 def _memory(job: JobFacts) -> Iterator[Finding]:
@@ -229,7 +234,8 @@ def _far_restore(job: JobFacts) -> Iterator[Finding]:
     if len(rebuilt) >= 2 and whole >= FAR_S:
         yield Finding(
             "far-restore", KNOW, f"{len(rebuilt)} of {len(job.tasks)} tasks were rebuilt from their changelogs after a death, {whole:.0f} s in all.",
-            {}, "Warm copies on other hosts make that quicker. Set in the job file: `containers.standby: 1`",
+            {}, "Warm copies on other hosts make that quicker: set `standby: 1` under `containers:` in the job file; then `samzapy stop JOB.yaml`, and run it "
+            "again.",
         )  # fmt: skip
 
 
@@ -267,7 +273,9 @@ def _set_aside(job: JobFacts) -> Iterator[Finding]:
     else:
         end = " and are set aside as dead letters." if aside else " and are skipped."
     if aside or skipped:
-        remedy = "Which they are, and why: `samzapy dlq list JOB.yaml`" if aside else "The log of the run says which, and why."
+        logged = "The log of the run names the first ones that each task skipped, and why."
+        listed = "The dead letters, and why they failed: `samzapy dlq list JOB.yaml`"
+        remedy = f"{listed}. {logged}" if aside and skipped else listed if aside else logged
         yield Finding("dead-letters", KNOW, whole + end, {}, remedy)
 
 

@@ -20,7 +20,7 @@ def killed_for_memory(end: ProcessEnd, resident: int | None, budget: int, heard_
     """
     reading = ""
     if resident is not None:
-        reading = f"its memory was {resident / MIB:.0f} MiB {heard_s:.1f} s before, containers.memory is {budget / MIB:.0f} MiB"
+        reading = f"it had {resident / MIB:.0f} MiB of memory when it was last heard of, {heard_s:.1f} s before; containers.memory is {budget / MIB:.0f} MiB"
     if kernel_killed:
         cause = "since it started, the kernel killed a process for lack of memory"
     elif resident is not None and resident >= NEAR * budget:

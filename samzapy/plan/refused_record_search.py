@@ -26,6 +26,9 @@ from samzapy.plan.on_error_policy import is_tried_again
 from samzapy.plan.transaction_size import HALF, SHRINK_BY, SLOW, TransactionSize
 
 MAX_ABORTS = 3
+NOT_OF_A_RECORD = (
+    "Kafka refuses something that was not sent or stored for a record: by a hook other than `process`, by the end of a window, or as a mark of event time"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ class PoisonSearch:
             culprit = self.condemned[last] = Culprit(last, error, self._attempts.pop(last))
             return culprit
         if held == 0 and isinstance(error, RecordRejected):
-            return GiveUp("Kafka refuses what a hook other than `process` or a window's end sent or stored, or a mark of event time", True)
+            return GiveUp(NOT_OF_A_RECORD, True)
         if held > 1:
             if isinstance(error, RecordRejected) or not self._is_slow(contents):
                 self.size = self.size.divided(held, SHRINK_BY if isinstance(error, RecordRejected) else HALF)

@@ -102,7 +102,7 @@ def restart_or_end(
     if hopeless is not None:
         return EndJob(f"record {hopeless.record} ended it {hopeless.deaths} times, the last times while `on_error` was applied to the record")
     if suspected is not None and suspected.alone > max_restarts:
-        return EndJob(f"{suspected.alone} of its processes ended while record {suspected.piece} alone was processed; that does not prove that it ended them")
+        return EndJob(f"{suspected.alone} of its processes ended while only record {suspected.piece} was processed; this does not prove that the record ended them")
     if not deaths[-1][1]:
         return Restart(FIRST_BACKOFF_S)
     return decide_restart([at for at, counts in deaths if counts], now_s, max_restarts, window_s)

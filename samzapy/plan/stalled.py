@@ -32,8 +32,8 @@ class OpenTransaction:
 
     def __str__(self) -> str:
         whose = "a transaction of the job's own, of a container that ended or has not committed yet," if self.is_jobs_own else "another application's transaction"
-        then = "; the task waits for the records after it" if self.barrier is None else f", and this start has to read to {self.barrier}"
-        return f"{self.partition}: {whose} is open at {self.offset}{then}"
+        then = "; the task waits for the records after it" if self.barrier is None else f", and this start has to read to offset {self.barrier}"
+        return f"{self.partition}: {whose} is open at offset {self.offset}{then}"
 
 
 def reason_json(reason: str | OpenTransaction) -> dict[str, Any]:
@@ -82,7 +82,8 @@ def why_it_stands(partition: str, position: int, end: int, run_end: int | None, 
     """
     if position < end:
         bounded = "" if run_end is None else f"; this run ends at {run_end}"
-        return f"{partition} is at {position} of {end}, and no record came for {limit_s:g} s, although it is not paused{bounded}"
+        stands = f"{partition}: the next offset is {position}, the end {end}"
+        return f"{stands}, and no record came for {limit_s:g} s, although the partition is not held back on purpose{bounded}"
     if run_end is not None and end < run_end:
         return f"{partition} is at {position}, and this run ends at {run_end}, but no readable record is left before that end: the topic ends at {end}"
     return ""

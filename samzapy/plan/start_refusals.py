@@ -162,8 +162,8 @@ def _no_first_start(group: str, why: str, lost: Sequence[str]) -> Refuse:
     """
     too = f" Records of {', '.join(lost)} were deleted too, and state with them." if lost else ""
     return Refuse(
-        f"{why}: its checkpoints were deleted (by retention, or by a command), and reading the inputs from their start would process old "
-        f"records again, and count twice.{too}",
+        f"{why}: the checkpoints of this task were deleted (by retention, or by a command). Reading the inputs from their start would process old records "
+        f"again, and count them twice.{too}",
         "Set where every input continues: `samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`). Kafka's "
         f"own tools show the offsets that were committed last, of consumer group {group}; --keep-state keeps what the changelogs still hold. Or run "
         "`samzapy reset JOB.yaml` to delete the state and start over.",

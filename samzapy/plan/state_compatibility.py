@@ -118,8 +118,8 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
         )
     if subject.startswith(TIME):
         return Refuse(
-            f"{subject} was {old!r} so far, up to a time that is in the checkpoint; now it is {new!r}: by that time, records would be late, or "
-            "close windows.",
+            f"{subject} was {old!r} so far, and the checkpoint holds the event time that this led to; now it is {new!r}. Compared with the event time in the "
+            "checkpoint, records would be late, or would close windows.",
             "Change it back; or delete the state and say where inputs continue: `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`, which shows what "
             "it would do; then add `--execute`.",
         )

@@ -14,7 +14,7 @@ from samzapy.ports.producers import PlainProducer, TransactionalProducer
 
 DEFAULT_DELETE_RETENTION_MS = 86_400_000
 START_ITS_BROKER = (
-    "Start the broker that holds it. Until then a topic with replication 1 cannot be read or written; a running job goes on by itself."
+    "Start the broker that holds it. Until then, a partition with replication 1 cannot be read or written; after that, a running job goes on by itself."
 )
 
 

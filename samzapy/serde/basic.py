@@ -60,7 +60,7 @@ def _encode_string(value: Any) -> bytes:
         ) from None
     except UnicodeEncodeError as error:
         raise SerdeError(
-            f"serde string: {shown(value)} is not valid text: {error.reason} at {error.start}.", "Remove lone surrogates."
+            f"serde string: {shown(value)} is not valid text: {error.reason} at character {error.start}, counted from 0.", "Remove lone surrogates."
         ) from None
 
 

@@ -98,7 +98,7 @@ class SparkLauncher:
         Raises:
             LauncherError: the launcher was closed, or Spark's JVM died.
         """
-        return self._ask("leaving hosts are unknown", lambda spark: () if self._is_local else leaving_hosts(registered(spark)))
+        return self._ask("the hosts that Spark is about to lose are not known", lambda spark: () if self._is_local else leaving_hosts(registered(spark)))
 
     def slots(self) -> int | None:
         """Slots of all hosts; waits until executors have registered.

@@ -114,7 +114,7 @@ class Access:
         if found.may is May.ANYTHING_OPEN:
             remedy = "`samzapy ui JOB.yaml` prints the page's address with a token."
             return Refused(401, "a token is needed", remedy, (("WWW-Authenticate", 'Bearer realm="samzapy"'),))
-        return Refused(403, f"this token may {NAMES[found.may]}; this takes one that may {NAMES[needed]}")
+        return Refused(403, f"this token may {NAMES[found.may]}; the request needs a token that may {NAMES[needed]}")
 
     def _is_foreign(self, request: Request) -> bool:
         """Whether a browser says that a page of another origin asks."""

@@ -203,7 +203,8 @@ def _why_not(plan: Replay) -> list[str]:
     why = [f"{origin}: its dead letter is shortened; the whole record is there, as long as the topic keeps it" for origin in plan.shortened[:MAX_NAMED]]
     done = [f"{e.letter.origin} was {'sent back' if e.replayed_ms is not None else 'discarded'} before" for e in plan.done_before[:MAX_NAMED]]
     again = [f"{e.number}: its record, {e.letter.origin}, was sent back before; select it to send it once more" for e in plan.sent_before[:MAX_NAMED]]
-    return [*why, *done, *again, *(f"{len(errors)} for: {without_secrets(str(errors[0]))}" for errors in by_kind(plan.passed_by))]
+    passed_by = [f"{len(errors)} dead letters are not sent back; why the first is not: {without_secrets(str(errors[0]))}" for errors in by_kind(plan.passed_by)]
+    return [*why, *done, *again, *passed_by]
 
 
 def _groups(entries: Sequence[Entry]) -> list[dict[str, Any]]:

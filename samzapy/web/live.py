@@ -102,9 +102,9 @@ class Live:
         with self._roster.lock:
             self._refuse_stopping("paused")
             before = self._roster.orders.why_paused()
-            effect = f"nothing changes: it is {before}" if before else (
-                f"{self._at_work()} commit what they have done and process nothing more; they keep their state and place. It holds for containers that "
-                "start again, until it is resumed or the run ends"
+            effect = f"nothing changes: the job is {before}" if before else (
+                f"{self._at_work()} commit what they have done and process nothing more; they keep their state, and their places in the inputs. "
+                "Containers that start again are paused, too, until the job is resumed or the run ends"
             )  # fmt: skip
             if not dry_run and not before:
                 self._roster.orders.pause(by)
@@ -116,7 +116,7 @@ class Live:
     def resume(self, by: str, dry_run: bool) -> dict[str, Any]:
         with self._roster.lock:
             is_paused = self._roster.orders.is_paused
-            effect = f"{self._at_work()} go on where they stand" if is_paused else "nothing changes: it is not paused"
+            effect = f"{self._at_work()} go on where they stand" if is_paused else "nothing changes: the job is not paused"
             if not dry_run and is_paused:
                 self._roster.orders.resume()
                 self.note("resume", by, effect)

@@ -95,4 +95,4 @@ def test_an_input_held_back_for_a_table_goes_on_after_its_task_has_left_and_come
         running.until_caught_up({f"{job.input}[{p}]": end for p, end in ends(kafka, job.input).items()})
         assert 0 == running.stop()
     assert sorted(f"{when} {i}" for when in ("early", "late") for i in range(20)) == sorted((r.value or b"").decode() for r in read_all(kafka, job.output))
-    assert "It gets a new consumer" not in (tmp_path / "run.log").read_text(), "the watchdog had nothing to mend"
+    assert "makes a new Kafka consumer" not in (tmp_path / "run.log").read_text(), "the watchdog had nothing to mend"

@@ -212,4 +212,4 @@ def test_a_policy_that_deletes_is_told_while_the_job_runs_and_so_is_its_end(kafk
         assert 0 == running.stop()
     log = (tmp_path / "run.log").read_text()
     assert f"set cleanup.policy=compact for {job.changelog}" in log
-    assert "the settings of the job's topics are right again" in log
+    assert "the settings of the job's topics are correct again" in log

@@ -79,7 +79,7 @@ def test_a_container_that_is_stuck_looks_so_in_every_view(browser: Any) -> None:
 def test_a_container_that_restores_says_so_and_its_job_is_not_running(browser: Any) -> None:
     with seen(browser, "restoring") as (_, watched, page):
         page.wait_for_selector(".hint:has-text('4 of 12 tasks are not running: they are restoring their state, about')")
-        page.wait_for_selector(".hint div:not(.soft):has-text('Nothing to do: the job goes on by itself.')")
+        page.wait_for_selector(".hint div:not(.soft):has-text('The job goes on by itself.')")
         assert "RUNNING restores 4 tasks started again once" in row(page, 1)
         watched.go("Tasks")
         assert "restores 4 tasks" in page.locator(".box:has-text('container 1')").inner_text()

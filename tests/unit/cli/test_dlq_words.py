@@ -21,7 +21,7 @@ def test_one_that_was_dealt_with_says_what_became_of_it_and_when() -> None:
 def test_a_list_without_letters_says_why() -> None:
     assert "no dead letters" == why_none(0, only_waiting=True)
     assert "no dead letter waits: all 2 were sent back or discarded before" == why_none(2, only_waiting=True)
-    assert "the options choose none of the 2 dead letters that are there" == why_none(2, only_waiting=False)
+    assert "no dead letter matches the options; the dead-letter topic holds 2" == why_none(2, only_waiting=False)
 
 
 def test_a_long_error_keeps_its_end_which_says_what_was_wrong() -> None:

@@ -27,7 +27,7 @@ def test_a_thread_that_a_module_has_started_does_not_keep_the_command(tmp_path: 
     done = samzapy(tmp_path, "import threading; threading.Thread(target=threading.Event().wait, name='mine').start()", "validate", "job.yaml")
     assert (done.returncode, done.stdout) == (0, "")
     assert "job.yaml: valid" in done.stderr
-    assert "ended with this command: mine." in done.stderr
+    assert "ended with it: 1 (mine)." in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -441,7 +441,7 @@ def test_a_refused_broadcast_record_whose_dead_letter_only_one_task_can_write_is
     other.feed(("x" * 600, 1), topic="rules")
     container = other.start()
     other.cluster.configure("out", {"max.message.bytes": "500"})
-    with pytest.raises(TaskError, match=r"Partition 10: record rules\[0\]@0 failed .* a dead letter shortened to its origin does not fit test-1-dead-letter"):
+    with pytest.raises(TaskError, match=r"Partition 10: record rules\[0\]@0 failed .* its dead letter cannot be written: .* limit of test-1-dead-letter"):
         run_until_idle(other, container)
     container.close()
     other.cluster.configure(JOB.dead_letter_topic, {"max.message.bytes": "5000"})

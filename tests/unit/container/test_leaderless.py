@@ -51,7 +51,7 @@ def test_the_others_go_on_and_it_is_read_on_exactly_when_it_is_led_again(tmp_pat
     bench.feed(("c", 3), partition=0)
     step_for(bench, container, 200)  # the watchdog looks at it as well
     assert ([("c", 3)], [("a", 1)]) == (bench.read("out", 0), bench.read("out", 1))
-    assert "gets a new consumer" not in caplog.text
+    assert "makes a new Kafka consumer" not in caplog.text
     bench.cluster.regain_leader(DOWN)
     step_for(bench, container, 5)
     assert ([("c", 3)], [("a", 1), ("b", 2)]) == (bench.read("out", 0), bench.read("out", 1))

@@ -20,6 +20,9 @@ from samzapy.testing.memory_log import MemoryCluster, MemoryConsumer, MemoryLog
 from samzapy.testing.memory_partition import MemoryMessage
 from tests.unit.container.bench import Bench
 
+NO_ERROR = "ended and reported no error; a record or lack of memory may be the reason"
+ENDED = "an earlier process of this container ended itself"
+
 
 class Passing(StreamTask):
     def process(self, envelope, collector, coordinator):
@@ -51,7 +54,7 @@ def test_small_fetches_begin_after_a_death_and_end_with_the_watch(
     bench.feed(("a", 1))
     bench.drain(container)
     assert [Fetch.USUAL, sizes[0]] == log.asked
-    assert f"it ended and reported no error; a record or lack of memory may be the reason: it fetches {sizes[0].value} at a time" in container.status()["slow"]
+    assert f"an earlier process of this container {NO_ERROR}: the container fetches {sizes[0].value} at a time" in container.status()["slow"]
     for _ in range(2):  # of at most 30 s, and of the rest of a minute
         bench.clock.passed += 31
         bench.drain(container)
@@ -63,7 +66,7 @@ def test_small_fetches_begin_after_a_death_and_end_with_the_watch(
     assert [("a", 1), ("b", 2)] == bench.read("out")
     ends = [r.getMessage() for r in caplog.records if "has not died again" in r.getMessage()]
     assert [
-        f"container 0 has not died again: it fetched {before.value} at a time, now {after.value}" for before, after in pairwise(sizes)
+        f"container 0 has not died again; it fetched {before.value} at a time, and fetches {after.value} now" for before, after in pairwise(sizes)
     ] == ends
     assert [] == [r for r in caplog.records if r.levelno >= logging.WARNING]  # nothing stands, nothing is wrong
 
@@ -71,13 +74,13 @@ def test_small_fetches_begin_after_a_death_and_end_with_the_watch(
 def test_why_a_container_ended_itself_is_said_with_what_follows() -> None:
     caution = Caution(watch_s=60.0, deaths=1, why="exit code 5: SZ200: a hook did not return")
     consumer = InputConsumer(lambda _: MemoryLog(MemoryCluster(SystemClock())).consumer("g", "c"), caution, SystemClock(), 0)
-    assert consumer.why_slow().startswith(f"it ended itself (exit code 5: SZ200: a hook did not return): it fetches {Fetch.LITTLE.value} at a time, for ")
+    assert consumer.why_slow().startswith(f"{ENDED} (exit code 5: SZ200: a hook did not return): the container fetches {Fetch.LITTLE.value} at a time, for ")
 
 
 def test_a_container_that_never_ended_says_that_another_did() -> None:
     """As one that `scale` has just added: it may get the record that ended the other."""
     consumer = InputConsumer(lambda _: MemoryLog(MemoryCluster(SystemClock())).consumer("g", "c"), Caution(watch_s=60.0), SystemClock(), 1)
-    assert consumer.why_slow().startswith("another container of the job ended and reported no error; a record or lack of memory may be the reason: it fetches")
+    assert consumer.why_slow().startswith(f"an earlier process of another container of the job {NO_ERROR}: the container fetches")
 
 
 def test_what_is_met_while_batches_are_gathered_comes_after_the_records_before_it() -> None:

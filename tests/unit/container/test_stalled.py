@@ -94,7 +94,8 @@ def test_a_partition_on_which_the_consumer_is_silent_is_read_by_a_new_one(tmp_pa
     _step_for(bench, container, 30)
     assert [("a", 1), ("b", 2)] == bench.read("out", 1)
     assert [("a", 1), ("b", 2)] == bench.read("out", 0)  # and nothing twice
-    assert "in[1] is at 0 of 2, and no record came for 60 s, although it is not paused. It gets a new consumer" in caplog.text
+    why = "in[1]: the next offset is 0, the end 2, and no record came for 60 s, although the partition is not held back on purpose"
+    assert f"{why}. The container makes a new Kafka consumer" in caplog.text
     assert 2 == log.made
     _step_for(bench, container, 200)
     assert (2, ["", ""]) == (log.made, [t["reason"] for t in container.status()["tasks"]])
@@ -137,7 +138,7 @@ def test_status_says_of_which_task_until_it_moves(tmp_path: Path) -> None:
     container = bench.start()
     _step_for(bench, container, 150)
     assert log.made >= 3
-    assert [False, True] == ["in[1] is at 0 of 2" in t["reason"] for t in container.status()["tasks"]]
+    assert [False, True] == ["in[1]: the next offset is 0, the end 2" in t["reason"] for t in container.status()["tasks"]]
 
 
 class AlwaysSilent(LogWithASilentConsumer):

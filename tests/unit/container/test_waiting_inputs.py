@@ -175,7 +175,7 @@ def test_an_open_transaction_is_told_of_even_while_another_input_keeps_the_conta
     while bench.clock.monotonic() < 39:
         container.step()
     (task,) = container.status()["tasks"]
-    assert "other[0]: another application's transaction is open at 0; the task waits for the records after it" == task["reason"]
+    assert "other[0]: another application's transaction is open at offset 0; the task waits for the records after it" == task["reason"]
     assert ["other", 0] == task["strangers"]
 
 
@@ -193,7 +193,7 @@ def test_a_container_that_is_busy_with_other_things_while_records_wait_says_so(
     while bench.clock.monotonic() < 50:
         container.step()
     (task,) = container.status()["tasks"]
-    told = "went to other work than records, and records wait: commit 9"
+    told = "went to other work than records: commit 9"
     is_said = records > 1000
     assert (is_said, is_said) == (told in task["reason"], told in caplog.text)
     assert caplog.text.count(told) <= 1

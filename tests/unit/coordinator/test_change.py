@@ -233,7 +233,7 @@ def test_whoever_asked_for_another_number_of_containers_than_the_last_is_told() 
         stage.coordinator.changes.scale(2)
         assert not has_scaled(stage.roster.status(), 2)
         stage.coordinator.changes.scale(1)
-        with pytest.raises(ConfigurationError, match="a later request replaced this one: the job scales to 1, not to 2"):
+        with pytest.raises(ConfigurationError, match="a later request replaced this one: the job scales to 1, not to 2 containers"):
             has_scaled(stage.roster.status(), 2)
         assert has_scaled(cast.play(lambda s: settled(1)(s) and len(s["containers"]) == 1), 1)
 
@@ -366,7 +366,7 @@ def test_partitions_that_a_broadcast_input_gets_are_said_in_log_and_status_as_lo
         cast = Cast(stage)
         cast.play(settled(1))
         counts["rules"] = 2
-        why = "rules[1]: added while the job runs; read from the next `samzapy run` on"
+        why = "rules[1]: added while the job runs; this run does not read them, the next `samzapy run` does"
         cast.play(lambda s: [why] * 4 == [t["reason"] for t in s["tasks"]])
         assert [f"{why}, from their start"] == [m for m in caplog.messages if "rules[1]" in m]
         assert stage.code is None
@@ -400,7 +400,7 @@ def test_settings_that_lose_state_are_said_once_and_shown_until_they_are_right_a
         first, second, right = (m for m in caplog.messages if "cleanup.policy" in m)
         assert first.startswith("log has cleanup.policy=delete. The job goes on")
         assert second.startswith("log has cleanup.policy=delete; other has it too. The job goes on")
-        assert right.startswith("the settings of the job's topics are right again")
+        assert right.startswith("the settings of the job's topics are correct again")
         assert stage.code is None
 
 

@@ -331,7 +331,7 @@ def test_a_container_killed_without_a_word_is_told_with_its_memory(end: ProcessE
 
     ending = why_ending(member)
     assert ending.startswith(str(end))
-    assert likely == ("that is the likely cause" in ending)
+    assert likely == ("too little memory is the likely cause" in ending)
     assert ("MiB" in ending) == ("SIGKILL" in str(end) or "crashed" in str(end))
 
 

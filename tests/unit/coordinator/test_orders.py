@@ -60,7 +60,7 @@ def test_a_pause_holds_for_every_container_until_it_is_resumed() -> None:
         assert not instructions_from(beat(stage, "two", paused=True)).paused
         beat(stage, "two", paused=False)
         assert ("RUNNING", None) == (stage.roster.state, stage.roster.status()["paused"])
-        assert "it is not paused" in live.resume("bob", dry_run=False)["effect"]
+        assert "the job is not paused" in live.resume("bob", dry_run=False)["effect"]
         asked = [e["text"] for e in stage.roster.events.since() if e["kind"] == "people"]
         assert ["ann (127.0.0.1) asked for: pause", "bob asked for: resume"] == [text.partition(";")[0] for text in asked]
         states = [e["state"] for e in stage.roster.events.since() if e["kind"] == "job" and e["what"] == "state"]

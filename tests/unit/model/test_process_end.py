@@ -21,7 +21,7 @@ def test_a_return_code_in_words(code: int, words: str) -> None:
 
 def test_the_words_of_an_end_with_all_that_is_known() -> None:
     end = replace(killed_by(signal.SIGKILL), memory="its memory was 90 MiB", lacks_memory=True, said="SZ200: it hung")
-    likely = ": that is the likely cause. Give the host more memory, or set containers.memory lower"
+    likely = ": too little memory is the likely cause. Give the host more memory, or set containers.memory lower"
     assert f"killed by SIGKILL (its memory was 90 MiB{likely}): SZ200: it hung" == str(end)
     told = {"why": "killed by SIGKILL (its memory was 90 MiB): SZ200: it hung", "signal": "SIGKILL", "lacks_memory": True, "said": "SZ200: it hung"}
     assert told == end.to_json()

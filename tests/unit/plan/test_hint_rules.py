@@ -72,7 +72,7 @@ CASES = [
      "Partition 0 may have missed deletions. The same holds for users[1], users[2], users[3]."),
     ("flapping", FLAPPING, "Container 1 died 3 times in 10 minutes, the last time: killed by SIGKILL."),
     ("stuck-hook", STUCK, "Code of the job in container 1 on record orders[1]@55 has not returned for 43 s; it is at pay.py:31 in charge: sleep(60)."),
-    ("stranger", STRANGER, "Partition 2 waits: orders[2]: another application's transaction is open at 912; the task waits for the records after it."),
+    ("stranger", STRANGER, "Partition 2 waits: orders[2]: another application's transaction is open at offset 912; the task waits for the records after it."),
     ("searching", job(containers=with_one(containers(loop(), loop(0.95)), 1, is_searching=True)), "Container 1 ended without a known reason"),
     ("searching", job(containers=with_one(containers(), 1, is_searching=True, **HUNG)), "Container 1 ended: SZ200: it hung. For"),
     ("broker-slow", job(containers=[replace(c, decide_s=0.8) for c in containers()]), "Commits wait 0.8 s for the brokers to decide, in 2 of 2"),
@@ -170,7 +170,8 @@ def dying(end: ProcessEnd) -> Finding:
 def test_who_dies_for_want_of_memory_is_told_so_first_and_what_to_set() -> None:
     finding = dying(killed_for_memory(killed_by(signal.SIGKILL), 500 * MIB, 512 * MIB, 0.4, False))
     assert finding.sentence.startswith("Container 1 is probably out of memory: it died 3 times in 10 minutes")
-    assert "its memory was 500 MiB 0.4 s before, containers.memory is 512 MiB; the kernel or the cluster may have killed it for its memory)." in finding.sentence
+    memory = "it had 500 MiB of memory when it was last heard of, 0.4 s before; containers.memory is 512 MiB"
+    assert f"{memory}; the kernel or the cluster may have killed it for its memory)." in finding.sentence
     assert "Set `containers.memory` in the job file to half of what the host has for the container" in finding.remedy
     assert "Then `samzapy stop JOB.yaml`, and run it again." in finding.remedy
     assert 125.0 == finding.for_s, "since the first death"

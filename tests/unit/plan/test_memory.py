@@ -8,7 +8,7 @@ from typing import Any
 from samzapy.model.process_end import killed_by
 from samzapy.plan.memory import MIB, killed_for_memory
 
-LIKELY = "that is the likely cause"
+LIKELY = "too little memory is the likely cause"
 
 
 def with_memory(*facts: Any) -> str:
@@ -17,7 +17,7 @@ def with_memory(*facts: Any) -> str:
 
 def test_memory_near_the_budget_is_the_likely_cause() -> None:
     told = with_memory(500 * MIB, 512 * MIB, 1.5, False)
-    assert "its memory was 500 MiB 1.5 s before, containers.memory is 512 MiB" in told
+    assert "it had 500 MiB of memory when it was last heard of, 1.5 s before; containers.memory is 512 MiB" in told
     assert LIKELY in told
 
 

@@ -80,7 +80,7 @@ def test_a_death_that_brings_the_search_for_a_record_nearer_costs_nothing_of_the
 def test_a_record_that_is_suspected_too_often_or_ends_what_gives_it_up_ends_the_job_by_its_name() -> None:
     record, deaths = Origin("in", 0, 20), [(1.0, False)]
     often = Suspects(piece_of([record]), alone=4)
-    assert EndJob("4 of its processes ended while record in[0]@20 alone was processed; that does not prove that it ended them") == restart_or_end(
+    assert EndJob("4 of its processes ended while only record in[0]@20 was processed; this does not prove that the record ended them") == restart_or_end(
         deaths, None, often, 1.0, 3, 300.0
     )
     assert Restart(FIRST_BACKOFF_S) == restart_or_end(deaths, None, often, 1.0, 4, 300.0)

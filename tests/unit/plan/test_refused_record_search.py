@@ -14,7 +14,9 @@ from samzapy.model.transaction_contents import Contents
 from samzapy.plan.refused_record_search import MAX_ABORTS, Culprit, GiveUp, NoCulprit, PoisonSearch, Replay
 from samzapy.plan.transaction_size import COMMITS_TO_GROW, GROW_BY, NO_LIMIT, SHRINK_BY
 
-WITHOUT_A_RECORD = "Kafka refuses what a hook other than `process` or a window's end sent or stored, or a mark of event time"
+WITHOUT_A_RECORD = (
+    "Kafka refuses something that was not sent or stored for a record: by a hook other than `process`, by the end of a window, or as a mark of event time"
+)
 REFUSED = RecordRejected("too large.", "")
 ABORTED = TransactionAborted("the broker wants an abort.", "")
 R = [Origin("in", 0, offset) for offset in range(1000)]

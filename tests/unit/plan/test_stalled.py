@@ -33,8 +33,8 @@ def test_look(
         (5, None, ""),
         (5, 5, ""),
         (4, None, ""),
-        (9, None, "in[0] is at 5 of 9, and no record came for 60 s, although it is not paused"),
-        (9, 7, "in[0] is at 5 of 9, and no record came for 60 s, although it is not paused; this run ends at 7"),
+        (9, None, "in[0]: the next offset is 5, the end 9, and no record came for 60 s, although the partition is not held back on purpose"),
+        (9, 7, "in[0]: the next offset is 5, the end 9, and no record came for 60 s, although the partition is not held back on purpose; this run ends at 7"),
         (5, 7, "in[0] is at 5, and this run ends at 7, but no readable record is left before that end: the topic ends at 5"),
     ],
 )

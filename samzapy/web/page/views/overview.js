@@ -33,7 +33,7 @@ function NotWhole({ job, restores, recent }) {
   const doing = restoring ? `${who} ${are(restoring)} restoring ${restoring === 1 ? "its" : "their"} state${long}` : `${lost === 1 ? "it is" : "they are"} waiting for a container`;
   return html`<section class=${`card hint ${job.state === "STARTING" ? "know" : "look"}`}>
     <div class="say">${job.state === "STARTING" ? "The job starts: " : ""}${number(lost)} of ${tasks(job.tasks)} ${are(lost)} not running${job.state === "STARTING" ? " yet" : ""}: ${doing}.</div>
-    <div>Nothing to do: the job goes on by itself.</div>
+    <div>The job goes on by itself. Where another card says what to do, do that.</div>
     ${died && html`<div class="soft">${clock(died.at_ms)}: ${died.text}</div>`}</section>`;
 }
 
