@@ -35,7 +35,7 @@ REMEDIES = {
     "SZ300": "see the brokers' logs; a container continues from the last commit",
     "SZ301": "check `kafka.bootstrap.servers`, the brokers and the network; `samzapy doctor JOB.yaml` helps",
     "SZ302": "create it; `samzapy topics JOB.yaml` lists what is missing, `--create` creates what samzapy may create",
-    "SZ303": "change the setting that the message names with Kafka's own tools; samzapy never alters an existing topic",
+    "SZ303": "with Kafka's own tools, change the setting that the message names; samzapy never changes the settings of an existing topic",
     "SZ304": "`samzapy validate JOB.yaml --connect` names each missing permission and the command that grants it; `samzapy topics JOB.yaml --acls` lists all",
     "SZ305": "check `sasl.username`, `sasl.password` and `sasl.mechanism` in `kafka:`",
     "SZ306": "as the message says: `ssl.ca.location`, the broker's name in `bootstrap.servers`, its certificate, or `security.protocol`",

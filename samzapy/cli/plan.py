@@ -91,7 +91,7 @@ def _topic_problems(rows: list[Any], refused: SamzapyError | None) -> list[Samza
         if kind == MISSING:
             found.append(TopicMissing(f"there is no {role} topic {topic}.", refused.remedy))
         elif kind == WRONG:
-            found.append(TopicMisconfigured(f"{topic} {state}.", "samzapy never alters a topic that exists."))
+            found.append(TopicMisconfigured(f"{topic} {state}.", "samzapy never changes the settings of an existing topic: change them with Kafka's own tools."))
     same = [problem for problem in found if type(problem) is type(refused)]
     return [*(same or [refused]), *(problem for problem in found if type(problem) is not type(refused))]
 

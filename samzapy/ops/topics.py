@@ -147,7 +147,7 @@ def _checked(
     grows = growing(settings, {**facts, **there}, len(tasks))
     wrong = [f"{s.name} {what}" for s in wanted if s.name in there and s.name not in grows and (what := what_is_wrong(s, there[s.name]))]
     if wrong:
-        raise TopicMisconfigured("; ".join(wrong) + ".", "samzapy never alters a topic that exists.")
+        raise TopicMisconfigured("; ".join(wrong) + ".", "samzapy never changes the settings of an existing topic: change them with Kafka's own tools.")
     return tasks, [s for s in wanted if s.name not in there]
 
 

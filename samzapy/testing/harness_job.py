@@ -95,7 +95,7 @@ class HarnessJob:
             there = admin.topics(self.topics.read)
             asked = {topic: TopicSpec(topic, n, INTERNAL) for topic, n in self.topics.internal.items() if n is not None and topic in there}
             if wrong := [f"{topic} {what}" for topic, spec in asked.items() if (what := what_is_wrong(spec, there[topic]))]:
-                raise TopicMisconfigured("; ".join(wrong) + ".", "samzapy never alters a topic that exists.")
+                raise TopicMisconfigured("; ".join(wrong) + ".", "samzapy never changes the settings of an existing topic: change them with Kafka's own tools.")
             known = {i.topic: tasks for i in inputs} | {topic: facts.partitions for topic, facts in there.items()}
             between = {topic: partitions for topic, partitions in self.topics.counts(known).items() if topic in self.topics.internal}
             counts = [known[i.topic] for i in inputs if not i.broadcast]
