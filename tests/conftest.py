@@ -141,7 +141,10 @@ def _on_this_machine() -> Iterator[str]:
     directory = Path(tempfile.mkdtemp(prefix="samzapy-kafka-"))
     try:
         try:
-            cluster = LocalKafka.start(port=0, directory=directory, say=_say, timeout_s=START_S, tied=True)
+            with pytest.MonkeyPatch.context() as patch:
+                if "_JAVA_OPTIONS" not in os.environ:  # no test deletes its topics: all of `make prove` make some 20,000 partitions
+                    patch.setenv("_JAVA_OPTIONS", "-Xmx1g")
+                cluster = LocalKafka.start(port=0, directory=directory, say=_say, timeout_s=START_S, tied=True)
         except (ClusterUnreachable, LauncherError) as error:
             if os.environ.get("CI"):  # where tests must not be left out
                 raise

@@ -121,7 +121,7 @@ def _print_preview(settings: Settings, local: bool, tasks: dict[str, TaskModel],
     slots = f"; {preview.slots} slots" if preview.slots is not None else "" if local else "; the number of slots is known only when Spark runs"
     print(f"{len(tasks)} tasks in {used} container{'' if used == 1 else 's'}{slots}")
     if used < settings.containers.count:
-        say(f"containers.count is {settings.containers.count}, but {len(tasks)} tasks fill {used}; the others are not started")
+        say(f"containers.count is {settings.containers.count}, but {len(tasks)} tasks fill {used}; containers that would have none are not started")
     if preview.hosts_are_assumed:
         say("hosts: those with the tasks' state from earlier runs, if Spark has executors there again")
     print()

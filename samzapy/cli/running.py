@@ -238,7 +238,7 @@ class Run:
         if self._settings.containers.standby and is_one_host(self._settings, local=self._how.local):
             LOG.warning("containers.standby: no warm copies are kept: all containers are on this host, and a copy belongs on another one")
         if containers < self._settings.containers.count:
-            LOG.warning("%d containers for %d tasks: the others are not started", self._settings.containers.count, containers)
+            LOG.warning("containers.count is %d, but the job has only %d tasks: containers that would have none are not started", self._settings.containers.count, containers)
 
     def _take_signals(self, coordinator: Any) -> None:
         def handle(number: int, _: Any) -> None:

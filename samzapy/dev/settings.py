@@ -14,7 +14,10 @@ HOST = "127.0.0.1"
 
 # For a JVM that runs for seconds or minutes: without the optimising compiler it starts with half of the processor time.
 BRIEF_JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-JVM_OPTIONS = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-Djava.awt.headless=true", "-Djava.net.preferIPv4Stack=true")
+# 512 MiB is enough for some 15,000 partitions. A broker that lacks memory ends: it would live on without some of its threads, and answer nothing.
+JVM_OPTIONS = (
+    "-Xms64m", "-Xmx512m", "-XX:+ExitOnOutOfMemoryError", "-XX:+UseSerialGC", "-Djava.awt.headless=true", "-Djava.net.preferIPv4Stack=true",
+)  # fmt: skip
 
 LOGGING = """status = warn
 appender.out.type = Console

@@ -144,7 +144,7 @@ def test_a_value_of_five_megabytes_is_refused_with_topic_key_and_size(kafka: str
     job.feed(["fine", "huge"])
     done = job.run_to_end()
     assert done.returncode == 1
-    takes = rf"changelog {job.changelog}: key 'x+… with its value takes 50001\d\d bytes as a record, its topic's limit is 1048588\."
+    takes = rf"changelog {job.changelog}: key 'x+… with its value takes 50001\d\d bytes as a record, its topic's limit is 1048588 \(task_"
     assert re.search(takes, done.stderr), done.stderr
     assert set(job.stored()) == {(0, "before"), (0, "fine")}
 
