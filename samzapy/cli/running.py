@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import signal
@@ -47,6 +48,7 @@ from samzapy.ops.unknown_records import remove_unknown_records
 from samzapy.plan.assignment import check_slots
 from samzapy.plan.bounded_run import run_ends
 from samzapy.ports import Launcher, Log
+from samzapy.store.problems import KEPT, StoreDiskFull
 from samzapy.web.about import about_of
 from samzapy.web.app import web_app
 from samzapy.web.cluster import Cluster
@@ -238,7 +240,8 @@ class Run:
         if self._settings.containers.standby and is_one_host(self._settings, local=self._how.local):
             LOG.warning("containers.standby: no warm copies are kept: all containers are on this host, and a copy belongs on another one")
         if containers < self._settings.containers.count:
-            LOG.warning("containers.count is %d, but the job has only %d tasks: containers that would have none are not started", self._settings.containers.count, containers)
+            told = "containers.count is %d, but the job has only %d tasks: containers that would have none are not started"
+            LOG.warning(told, self._settings.containers.count, containers)
 
     def _take_signals(self, coordinator: Any) -> None:
         def handle(number: int, _: Any) -> None:
@@ -286,10 +289,16 @@ def _check_folder(profile: Path) -> None:
 
 
 def _new_token(path: Path, state: Path) -> str:
-    """The run's token, written; the first thing that needs the state directory, so what is wrong with that shows here."""
+    """The run's token, written; the first thing that needs the state directory, so what is wrong with that shows here.
+
+    Raises:
+        StoreDiskFull: a later start may find room: the exit code says so to what starts the job again. ConfigurationError: anything else.
+    """
     try:
         return write_token(path, state)
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreDiskFull(f"state.dir {state}: {error.strerror}.", f"Make room, or choose another `state.dir`; {KEPT}") from None
         raise ConfigurationError(
             f"state.dir {state} cannot be used: {error.filename or path}: {error.strerror}.",
             "Name a directory that this user can write to.",

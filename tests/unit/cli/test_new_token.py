@@ -1,0 +1,28 @@
+"""The run's token is the first thing that a run writes on its host."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from samzapy.api.errors import ConfigurationError, SamzapyError
+from samzapy.cli import running
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "exit_code"),
+    [(errno.ENOSPC, "SZ403", 1), (errno.EDQUOT, "SZ403", 1), (errno.EACCES, ConfigurationError.code, 2), (errno.ENOTDIR, ConfigurationError.code, 2)],
+)
+def test_a_full_disk_is_no_mistake_in_the_job_file(number: int, code: str, exit_code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A service is started again after exit code 1, not after 2."""
+
+    def fails(path: Path, base: Path) -> str:
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(running, "write_token", fails)
+    with pytest.raises(SamzapyError, match=os.strerror(number)) as refused:
+        running._new_token(tmp_path / "token", tmp_path)
+    assert (code, exit_code) == (refused.value.code, refused.value.exit_code)
