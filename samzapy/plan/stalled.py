@@ -31,7 +31,8 @@ class OpenTransaction:
     barrier: int | None = None
 
     def __str__(self) -> str:
-        whose = "a transaction of the job's own, of a container that ended or has not committed yet," if self.is_jobs_own else "another application's transaction"
+        own = "a transaction of a container of this job, which ended or has not committed yet, or of another application that writes there,"
+        whose = own if self.is_jobs_own else "another application's transaction"
         then = "; the task waits for the records after it" if self.barrier is None else f", and this start has to read to offset {self.barrier}"
         return f"{self.partition}: {whose} is open at offset {self.offset}{then}"
 
