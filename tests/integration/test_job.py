@@ -97,7 +97,7 @@ def test_a_second_run_goes_on_from_local_state_or_from_the_changelog_alike(kafka
 
     shutil.rmtree(job.state)
     verified = job.of("state", "verify")
-    assert (verified.returncode, verified.stdout.count("no local store")) == (0, 4)
+    assert (verified.returncode, verified.stdout.count("no local store on this host;")) == (0, 4)
     assert "nothing was compared: this host has no local store of the job" in verified.stderr
     restored = job.of("state", "restore")
     assert restored.returncode == 0, restored.stderr
