@@ -14,6 +14,7 @@ PARTITIONS = "partitions of "
 KEY_FIELDS = "key fields"
 TABLE = "topic of the table"
 LAYOUT = "layout"
+RECORDS = "records in accumulators"
 OF_RECORD, OF_VALUE, OF_CLOCK = "Kafka's timestamp", "of the value", "the clock's"
 
 
@@ -28,7 +29,7 @@ def key_fields_subject(store: str) -> str:
 
 
 def layout_subject(store: str, part: str) -> str:
-    """The fingerprint's name for how keys or values (`part`) of a store lie in their bytes, where nothing in these says it."""
+    """The fingerprint's name for how keys, values or RECORDS (`part`) of a store lie in their bytes, where nothing in these says it."""
     return store_subject(store, f"{part} {LAYOUT}")
 
 

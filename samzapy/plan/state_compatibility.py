@@ -20,7 +20,19 @@ from typing import Any
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.event_time import NEVER
 from samzapy.model.names import Job
-from samzapy.plan.forgetting import INTERNAL, KEY_FIELDS, LAYOUT, OPERATOR, PARTITIONS, TABLE, TIME, is_of, layout_subject, table_subject
+from samzapy.plan.forgetting import (
+    INTERNAL,
+    KEY_FIELDS,
+    LAYOUT,
+    OPERATOR,
+    PARTITIONS,
+    RECORDS,
+    TABLE,
+    TIME,
+    is_of,
+    layout_subject,
+    table_subject,
+)
 from samzapy.plan.grown_topics import KEEPS_PARTITIONS
 from samzapy.plan.start_refusals import Refuse
 
@@ -131,7 +143,7 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
             f"Change it back; or give the table another name in the program (`store=…`), under which it is filled from {new!r}, and {_drop(name)}",
         )
     if subject.endswith(LAYOUT):
-        store = next((s for s in checkpoint.stores if subject in (layout_subject(s, "key"), layout_subject(s, "value"))), "")
+        store = next((s for s in checkpoint.stores if subject in {layout_subject(s, part) for part in ("key", "value", RECORDS)}), "")
         return _other_layout(subject.removesuffix(f" {LAYOUT}"), store, old, new)
     if subject.endswith(KEY_FIELDS):
         return Refuse(

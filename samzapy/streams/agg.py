@@ -51,6 +51,7 @@ class Aggregate(Generic[V, A, R]):
         merge_parts: called in place of `merge` where both accumulators are in a store already, so that no record is at fault: of a window's slices, and of
             partial sums that came through a topic. None: `merge`.
         of_kind: called with the kind of the values, returns the aggregate for it; None: the aggregate is the same for every kind.
+        layout: of values that accumulators keep, what JSON does not say of them (config.value_layout); "": nothing. It may not change while there is state.
     """
 
     zero: Callable[[], A]
@@ -61,6 +62,7 @@ class Aggregate(Generic[V, A, R]):
     what: str = "own"
     merge_parts: Callable[[A, A], A] | None = None
     of_kind: Callable[[Kind | None], Aggregate[V, Any, R]] | None = None
+    layout: str = ""
 
     def of(self, kind: Kind | None) -> Aggregate[V, Any, R]:
         """This aggregate for values of a kind; None: of an unknown kind."""
@@ -153,7 +155,7 @@ def top(k: int, by: Callable[[V], Comparable]) -> Aggregate[V, Any, list[V]]:
         def merge_parts(a: list[Any], b: list[Any]) -> list[Any]:
             return sorted([*a, *b], key=_FallingOfParts)[:k]
 
-        return Aggregate(list, add, merge, lambda best: [give(value) for _, value in best], list, f"top {k}", merge_parts)
+        return Aggregate(list, add, merge, lambda best: [give(value) for _, value in best], list, f"top {k}", merge_parts, layout=_layout(kind))
 
     return replace(of_kind(None), of_kind=of_kind)
 
@@ -164,14 +166,15 @@ def distinct(of: Callable[[V], Any] | None = None) -> Aggregate[V, Any, int]:
     get = _getter(of)
 
     def of_kind(kind: Kind | None) -> Aggregate[V, Any, int]:
-        formed = in_form(kind if of is None else None)
+        kept = kind if of is None else None
+        formed = in_form(kept)
 
         def add(seen: dict[str, Any], value: V) -> dict[str, Any]:
             seen = formed(seen)
             seen[text_of(get(value))] = 1
             return seen
 
-        return Aggregate(dict, add, lambda a, b: {**formed(a), **formed(b)}, lambda seen: len(formed(seen)) - 1, dict, "distinct")
+        return Aggregate(dict, add, lambda a, b: {**formed(a), **formed(b)}, lambda seen: len(formed(seen)) - 1, dict, "distinct", layout=_layout(kept))
 
     return replace(of_kind(None), of_kind=of_kind)
 
@@ -199,7 +202,8 @@ def collect(of: Callable[[V], X] | None = None, *, limit: int = MAX_COLLECTED) -
     _check_size("collect", limit, MAX_COLLECTED)
 
     def of_kind(kind: Kind | None) -> Aggregate[V, Any, list[X]]:
-        keep, give = _forms(kind if of is None else None)
+        kept = kind if of is None else None
+        keep, give = _forms(kept)
         get = _getter(of)
 
         def add(found: list[Any], value: V) -> list[Any]:
@@ -208,7 +212,7 @@ def collect(of: Callable[[V], X] | None = None, *, limit: int = MAX_COLLECTED) -
             found.append(keep(get(value)))
             return found
 
-        return Aggregate(list, add, _plus, lambda found: [give(value) for value in found], list, "collect")
+        return Aggregate(list, add, _plus, lambda found: [give(value) for value in found], list, "collect", layout=_layout(kept))
 
     return replace(of_kind(None), of_kind=of_kind)
 
@@ -257,6 +261,10 @@ def _forms(kind: Kind | None) -> tuple[Callable[[Any], Any], Callable[[Any], Any
     return (plain, unplain(kind)) if kind is not None and kind.is_record else (_same, _same)
 
 
+def _layout(kind: Kind | None) -> str:
+    return "" if kind is None else kind.layout
+
+
 Better = Callable[[Any, Any], bool]  # whether a new value is to replace the old one
 
 
@@ -288,7 +296,7 @@ def _best(by: Callable[[Any], Any], better: Better, better_of_parts: Better, wha
             return b if not a or (b and better(b[0], a[0])) else a
 
         result: Callable[[list[Any]], Any] = lambda best: give(best[1]) if best else None  # noqa: E731
-        return Aggregate(list, add, partial(pick, better), result, list, what, partial(pick, better_of_parts))
+        return Aggregate(list, add, partial(pick, better), result, list, what, partial(pick, better_of_parts), layout=_layout(kind))
 
     return replace(of_kind(None), of_kind=of_kind)
 
@@ -297,13 +305,14 @@ def _by_time(
     of: Callable[[Any], Any] | None, better: Callable[[int, int], bool], merge: Callable[[list[Any], list[Any]], list[Any]], what: str
 ) -> Aggregate[Any, Any, Any]:
     def of_kind(kind: Kind | None) -> Aggregate[Any, Any, Any]:
-        keep, give = _forms(kind if of is None else None)
+        kept = kind if of is None else None
+        keep, give = _forms(kept)
         get = _getter(of)
 
         def add(old: list[Any], value: Any, time: int) -> list[Any]:
             return [time, keep(get(value))] if not old or better(time, old[0]) else old
 
-        return Aggregate(list, add, merge, lambda found: give(found[1]) if found else None, list, what)
+        return Aggregate(list, add, merge, lambda found: give(found[1]) if found else None, list, what, layout=_layout(kept))
 
     return replace(of_kind(None), of_kind=of_kind)
 

@@ -13,6 +13,7 @@ from samzapy.plan.forgetting import (
     OF_CLOCK,
     OF_RECORD,
     OF_VALUE,
+    RECORDS,
     key_fields_subject,
     layout_subject,
     operator_subject,
@@ -159,7 +160,8 @@ def _layouts(graph: Graph) -> dict[str, str]:
     kept = {layout_subject(node.name, "value"): node.kept.layout for node in keepers(graph) if isinstance(node, WindowAggregate)}
     parts = [(reader.name, part, kind) for reader in readers(graph) for part, kind in (("key", reader.writer.key), ("value", reader.writer.value))]
     sent = {topic_layout_subject(name, part): kind.layout for name, part, kind in parts if kind is not None}
-    return {subject: layout for subject, layout in {**kept, **sent}.items() if layout}
+    held = {layout_subject(node.name, RECORDS): node.layout for node in keepers(graph) if not is_scratch(node)}
+    return {subject: layout for subject, layout in {**kept, **held, **sent}.items() if layout}
 
 
 def _store(node: Keeps) -> dict[str, Any]:

@@ -90,10 +90,16 @@ class Source(Node):
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Keeps(Node):
-    """An operator with a store. `store_value`: the kind of what the store holds of each key."""
+    """An operator with a store.
+
+    Attributes:
+        store_value: the kind of what the store holds of each key.
+        layout: of records that are in its accumulators, what JSON does not say of them (config.value_layout); "": nothing.
+    """
 
     name: str
     store_value: Kind
+    layout: str = ""
 
     @property
     def title(self) -> str:

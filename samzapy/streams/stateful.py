@@ -54,7 +54,7 @@ def aggregate(stream: Stream[Any, Any], name: str, aggregates: Mapping[str, Aggr
     parts = checked_aggregates(f"aggregate({name!r})", aggregates, stream.node.value, where)
     zero, add, result = added_up(parts, where)
     described = tuple((part, each.what) for part, each in parts.items())
-    return _rolling(stream, name, "aggregate", DICT, DICT, zero=zero, add=add, result=result, parts=described)
+    return _rolling(stream, name, "aggregate", DICT, DICT, zero=zero, add=add, result=result, parts=described, layout=layout_in(parts))
 
 
 def added_up(
@@ -102,6 +102,11 @@ def added_up(
 
         add = Function(add_each, (), where)
     return zero, add, result
+
+
+def layout_in(parts: Mapping[str, Aggregate[Any, Any, Any]]) -> str:
+    """The layout of the records that accumulators of these aggregates keep: all are of the stream's one kind."""
+    return next((each.layout for each in parts.values() if each.layout), "")
 
 
 def _of_part(part: str, error: TaskError) -> TaskError:

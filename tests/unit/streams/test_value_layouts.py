@@ -8,7 +8,8 @@ import dataclasses
 import enum
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from samzapy.api.errors import StateMismatch
 from samzapy.config.value_layout import layout_of
 from samzapy.plan.state_compatibility import _moved
 from samzapy.serde.avro import AvroSchema
-from samzapy.streams import App, tumbling
+from samzapy.streams import App, agg, tumbling
 from samzapy.testing import Harness
 
 
@@ -253,6 +254,68 @@ def test_an_enum_whose_members_have_other_numbers_is_refused(make: Callable[...,
         with pytest.raises(StateMismatch, match=rf"{whose}: its Enum at \$\.sort had DEBIT = 1 when .* PENDING = 1 now.*DEBIT would be read as PENDING"):
             h.restart(make(*kinds(monkeypatch, "PENDING", "DEBIT", "CREDIT")))
         h.restart(make(*kinds(monkeypatch, "DEBIT", "CREDIT", "PENDING")))
+        h.send("in", 5, key="ada", timestamp=2)
+        h.run()
+
+
+def rolling_aggregate(how: Any, bookings: Any) -> Any:
+    return bookings.aggregate("kept", it=how).updates()
+
+
+def window_aggregate(how: Any, bookings: Any) -> Any:
+    return bookings.window(tumbling("1h")).aggregate("kept", n=agg.count(), it=how).values()
+
+
+def window_collect(how: Any, bookings: Any) -> Any:
+    return bookings.window(tumbling("1h")).collect("kept").values()
+
+
+KEEPING = {
+    "max_by": agg.max_by(lambda b: b.cents), "min_by": agg.min_by(lambda b: b.cents), "top": agg.top(2, lambda b: b.cents), "first": agg.first(),
+    "last": agg.last(), "collect": agg.collect(), "distinct": agg.distinct(),
+}  # fmt: skip
+
+
+def accumulated(patch: pytest.MonkeyPatch, keep: Callable[[Any, Any], Any], how: Any, names: Sequence[str], fields: Sequence[str]) -> App:
+    """Bookings of a kind, an Enum with these members by auto(), at a place, a NamedTuple with these fields."""
+    sort: Any = enum.Enum("Sort", names, module=__name__)  # type: ignore[misc]
+    spot: Any = NamedTuple("Spot", [(field, int) for field in fields])  # type: ignore[misc]
+    spot.__module__ = __name__
+    entry = msgspec.defstruct("Entry", [("cents", int), ("sort", sort), ("at", spot)], module=__name__)
+    for cls in (sort, spot, entry):
+        patch.setattr(sys.modules[__name__], cls.__name__, cls, raising=False)
+    app = App()
+    bookings = app.stream("in", key=str, value=int, watermark_delay="1s").map(lambda n: entry(n, sort["DEBIT"], spot(*range(len(fields)))), value=entry)
+    keep(how, bookings).map(str, value=str).to("out")
+    return app
+
+
+@pytest.mark.parametrize("how", KEEPING)
+@pytest.mark.parametrize("keep", [rolling_aggregate, window_aggregate, window_collect])
+def test_records_in_accumulators_are_refused_too(keep: Callable[[Any, Any], Any], how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = partial(accumulated, monkeypatch, keep, KEEPING[how])
+    with Harness(make(["DEBIT", "CREDIT"], "xy")) as h:
+        h.send("in", 100, key="ada", timestamp=1)
+        h.run()
+        with pytest.raises(StateMismatch, match=r"store 'kept' records in accumulators: its Enum at \$\.sort had DEBIT = 1 .* state drop|DEBIT would be read as"):
+            h.restart(make(["PENDING", "DEBIT", "CREDIT"], "xy"))
+        with pytest.raises(StateMismatch, match=r"store 'kept' records in accumulators: the fields of its class at \$\.at were x, y .* and are z, x, y now"):
+            h.restart(make(["DEBIT", "CREDIT"], "zxy"))
+        h.restart(make(["DEBIT", "CREDIT", "PENDING"], "xy"))
+        h.send("in", 5, key="ada", timestamp=2)
+        h.run()
+
+
+OF_CENTS = (agg.count(), *(make(lambda b: b.cents) for make in (agg.sum, agg.collect, agg.last, agg.distinct)))
+
+
+@pytest.mark.parametrize("how", OF_CENTS)
+def test_accumulators_without_records_have_no_layout(how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = partial(accumulated, monkeypatch, rolling_aggregate, how)
+    with Harness(make(["DEBIT", "CREDIT"], "xy")) as h:
+        h.send("in", 100, key="ada", timestamp=1)
+        h.run()
+        h.restart(make(["PENDING", "DEBIT"], "zxy"))
         h.send("in", 5, key="ada", timestamp=2)
         h.run()
 
