@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -36,6 +37,7 @@ from samzapy.plan.forgetting import (
 from samzapy.plan.grown_topics import KEEPS_PARTITIONS
 from samzapy.plan.start_refusals import Refuse
 
+_UNION = re.compile(r"<[^>]*>")  # in the place of a class that is one of several
 
 def refusal(checkpoint: Checkpoint, fingerprint: Mapping[str, str], stores: Mapping[str, bool]) -> Refuse | None:
     """Why a task cannot go on from its checkpoint, or None. `stores`: those of the job now, and whether they have a changelog."""
@@ -87,13 +89,29 @@ def _moved(old: str, new: str) -> tuple[str, Any, Any] | None:
     if not (old.startswith("{") and new.startswith("{")):
         return "", [old], [new]
     before, now = json.loads(old), json.loads(new)
-    return next(((place, was, now[place]) for place, was in before.items() if place in now and _is_read_as_other(was, now[place])), None)
+    by_place: dict[str, list[Any]] = {}
+    for place, said in now.items():
+        by_place.setdefault(_UNION.sub("", place), []).append(said)
+    for place, was in before.items():
+        may_be = [now[place]] if place in now else by_place.get(_UNION.sub("", place), [])  # a class alone may be one of a union now
+        if may_be and all(_is_read_as_other(was, said) for said in may_be):
+            return place, was, may_be[0]
+    return None
 
 
 def _is_read_as_other(was: Any, now: Any) -> bool:
     if isinstance(was, dict) and isinstance(now, dict):
-        return _other_member(was, now) is not None
+        return bool(_other_default(was, now)) if _are_defaults(was) else not _are_defaults(now) and _other_member(was, now) is not None
     return isinstance(was, list) and isinstance(now, list) and now[: len(was)] != was  # otherwise of another type: it cannot be read, which is told
+
+
+def _are_defaults(said: Mapping[str, Any]) -> bool:
+    return all(isinstance(each, str) for each in said.values())
+
+
+def _other_default(was: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """The first field that has another default now; "": there is none."""
+    return next((name for name, default in was.items() if now.get(name, default) != default), "")
 
 
 def _other_member(was: Mapping[str, int], now: Mapping[str, int]) -> tuple[str, str, int] | None:
@@ -168,7 +186,14 @@ def _other_layout(whose: str, store: str, old: str, new: str) -> Refuse:
             "Put the schema back; or do both: 1. give the store another name, so it begins empty (with `registry:FILE` as its serde, the schema may change); "
             f"2. {_drop(store)}",
         )
-    at = "" if place == "$" else f" at {place}"
+    at = "" if place in ("$", "$ defaults") else f" at {place}"
+    if isinstance(was, dict) and _are_defaults(was):
+        name = _other_default(was, now)
+        return Refuse(
+            f"{whose}: the field {name!r} of its class{at.removesuffix(' defaults')} had the default {was[name]} when it was written, and has {now[name]} now. The "
+            "class has `omit_defaults`: a field with its default is not written, and would be read with the new default.",
+            "Put the default back, and give the new one where objects are made; or use a class without `omit_defaults` in a new store.",
+        )
     if isinstance(was, dict) and (other := _other_member(was, now)):
         return Refuse(
             f"{whose}: its Enum{at} had {other[0]} = {other[2]} when it was written, and has {other[1]} = {other[2]} now. What is written of a member is its "

@@ -8,10 +8,13 @@ import dataclasses
 import enum
 import json
 import sys
+import uuid
+from collections import deque
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import pydantic
@@ -84,6 +87,36 @@ class BookingModel(pydantic.BaseModel):
     kind: Kind
 
 
+class Wire(pydantic.BaseModel):
+    by: Literal["wire"] = "wire"
+    kind: Kind
+
+
+class Cash(pydantic.BaseModel):
+    by: Literal["cash"] = "cash"
+    access: Access | str
+
+
+class Mixed(enum.Enum):
+    A = 1
+    S = "s"
+
+
+class Payment(pydantic.BaseModel):
+    pay: Annotated[Wire | Cash, pydantic.Field(discriminator="by")]
+    all: list[Annotated[Wire | Cash, pydantic.Field(discriminator="by")]]
+    either: Wire | str | datetime
+    queue: deque[Mixed]
+    rate: Rate
+
+
+class Limits(msgspec.Struct, omit_defaults=True):
+    name: str
+    per_day: int = 100
+    seen: list[int] = []
+    made: uuid.UUID = msgspec.field(default_factory=uuid.uuid4)  # written always
+
+
 KINDS, ACCESSES = {"CREDIT": 2, "DEBIT": 1}, {"READ": 1, "WRITE": 2, "BOTH": 3}
 
 
@@ -91,7 +124,16 @@ KINDS, ACCESSES = {"CREDIT": 2, "DEBIT": 1}, {"READ": 1, "WRITE": 2, "BOTH": 3}
     ("cls", "layout"),
     [
         (Booking, {"$.kind": KINDS, "$.by{key}": ACCESSES, "$.by{}[]": KINDS}),
-        (BookingModel, {"$.kind": KINDS}),
+        (BookingModel, {"$.kind": KINDS, "$.rate": {"FULL": 1.5}}),
+        (
+            Payment,
+            {
+                "$.pay<Wire>.kind": KINDS, "$.pay<Cash>.access": ACCESSES, "$.all[]<Wire>.kind": KINDS, "$.all[]<Cash>.access": ACCESSES,
+                "$.either<Wire>.kind": KINDS, "$.queue[]": {"A": 1}, "$.rate": {"FULL": 1.5},
+            },
+        ),
+        (Limits, {"$ defaults": {"per_day": "100", "seen": "[]"}}),
+        (msgspec.defstruct("S", [("limits", Limits | None)]), {"$.limits defaults": {"per_day": "100", "seen": "[]"}}),
         (NamedTuple("Pair", [("kind", Kind)]), {"$": ["kind"], "$.kind": KINDS}),
         (Point, {"$": ["x", "y"]}),
         (Listed, {"$": ["a", "at"], "$.at": ["x", "y"]}),
@@ -138,6 +180,39 @@ def test_a_list_may_have_more_at_its_end(old: dict[str, list[str]], new: dict[st
 )
 def test_an_enum_may_have_more_members_but_no_others_with_their_numbers(old: dict[str, int], new: Any, moved: bool) -> None:
     assert (_moved(json.dumps({"$.k": old}), json.dumps({"$.k": new})) is not None) is moved
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "moved"),
+    [
+        ({"$.p": ["a"]}, {"$.p<P>": ["a"], "$.p<Q>": ["b"]}, False),
+        ({"$.p": ["a"]}, {"$.p<P>": ["z", "a"], "$.p<Q>": ["b"]}, True),
+        ({"$.p<P>": ["a"], "$.p<Q>": ["b"]}, {"$.p": ["a"]}, True),  # those of Q could not be told from those of P
+        ({"$.p<P>": ["a"]}, {"$.p": ["a", "c"]}, False),
+        ({"$.p.k": {"A": 1}}, {"$.p<P>.k": {"N": 1, "A": 2}}, True),
+        ({"$ defaults": {"n": "1", "m": "[]"}}, {"$ defaults": {"n": "1", "k": "2"}}, False),
+        ({"$ defaults": {"n": "1"}}, {"$ defaults": {"n": "5"}}, True),
+    ],
+)
+def test_unions_and_defaults(old: dict[str, Any], new: dict[str, Any], moved: bool) -> None:
+    assert (_moved(json.dumps(old), json.dumps(new)) is not None) is moved
+
+
+def limited(patch: pytest.MonkeyPatch, per_day: int) -> App:
+    limit = msgspec.defstruct("Limit", [("n", int), ("per_day", int, per_day)], module=__name__, omit_defaults=True)
+    patch.setattr(sys.modules[__name__], "Limit", limit, raising=False)
+    app = App()
+    app.stream("in", key=str, value=int).map(lambda n: limit(n), value=limit).reduce("limits", lambda old, new: old).updates().map(str, value=str).to("out")
+    return app
+
+
+def test_another_default_of_a_class_that_does_not_write_its_defaults_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Harness(limited(monkeypatch, 100)) as h:
+        h.send("in", 1, key="ada")
+        h.run()
+        with pytest.raises(StateMismatch, match=r"store 'limits' value: the field 'per_day' of its class had the default 100 when .*, and has 500 now"):
+            h.restart(limited(monkeypatch, 500))
+        h.restart(limited(monkeypatch, 100), sets=["commit.interval=2s"])
 
 
 def test_the_longest_enums_are_left_out_if_the_text_would_be_too_long() -> None:
