@@ -1,8 +1,8 @@
 """`python -m samzapy.local.child PARENT`: a container's process under `--local`.
 
-The payload (JSON, with the control token) comes through stdin, so nothing of it is in the process list or the environment. SIGINT and SIGTERM
-do not end a container: a terminal sends the first to all of its processes, a service manager the second to all of a service, and the driver,
-which gets it too, needs its containers alive for their final commits. When the driver ends, the container does.
+The payload (JSON, with the control token) comes through stdin, so nothing of it is in the process list or the environment. SIGINT, SIGTERM
+and SIGHUP do not end a container: a terminal and a service manager send them to all of its processes, and the driver, which gets them too,
+needs its containers alive for their final commits. When the driver ends, the container does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ LOG = logging.getLogger("samzapy")
 def main() -> int:
     end_with_parent(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _go_on)  # not SIG_IGN: what the task starts would inherit that
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` has it
+            signal.signal(number, _go_on)  # not SIG_IGN: what the task starts would inherit that
     payload = json.loads(sys.stdin.buffer.read())
     log_to_stderr(payload)
     return run_entry(payload)
@@ -30,7 +32,9 @@ def main() -> int:
 
 def _go_on(number: int, _: object) -> None:
     threading.Thread(  # not here: the handler may have interrupted a log call
-        target=LOG.info, args=("got SIGTERM and goes on until the driver, process %d, has it make its final commit", os.getppid()), daemon=True
+        target=LOG.info,
+        args=("got %s and goes on until the driver, process %d, has it make its final commit", signal.Signals(number).name, os.getppid()),
+        daemon=True,
     ).start()
 
 

@@ -136,15 +136,18 @@ def test_close_ends_every_child_and_nothing_starts_after(tmp_path: Path) -> None
         launcher.launch(0, payload_for("stay", tmp_path / "c"), None)
 
 
-def test_a_child_goes_on_at_sigterm_and_says_so_but_what_it_starts_ends_by_it(processes: ProcessLauncher, output: io.BytesIO, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_child_goes_on_at_a_signal_and_says_so_but_what_it_starts_ends_by_it(
+    number: signal.Signals, processes: ProcessLauncher, output: io.BytesIO, tmp_path: Path
+) -> None:
     handle = processes.launch(7, payload_for("stay_with_child", tmp_path / "a"), None)
     facts = told(tmp_path / "a")
 
-    said = b"got SIGTERM and goes on until the driver, process %d, has it make its final commit" % os.getpid()
+    said = number.name.encode() + b" and goes on until the driver, process %d, has it make its final commit" % os.getpid()
     for times in (1, 2):
-        os.kill(facts["pid"], signal.SIGTERM)
+        os.kill(facts["pid"], number)
         until(lambda so_far=times: output.getvalue().count(said) == so_far, "it is told")
-    os.kill(facts["other"], signal.SIGTERM)
+    os.kill(facts["other"], number)
     until(lambda: is_gone(facts["other"]), "the end of the child's child")
     assert handle.exited() is None
 
