@@ -54,6 +54,13 @@ class CoordinatorLog:
                 LOG.warning("a record that cannot be read is skipped, because it is not needed: %s", getattr(why, "message", why))
         return ledger
 
+    def hidden(self) -> tuple[str, str, str]:
+        """What to log where records that were written do not become visible: its text, and the arguments of that."""
+        find = "kafka-transactions.sh --bootstrap-server BROKER describe-producers --topic %s --partition 0"
+        why = "another application's transaction is open in the topic; the run waits until that has ended"
+        topic = self._job.coordinator_topic
+        return f"%s: what this run has written there cannot be read yet: {why}. To find the program that has it open: `{find}`", topic, topic
+
     def owners_by_checkpoints(self) -> tuple[dict[int, tuple[str, ...]], int]:
         """The tasks of each container number that the checkpoints name, and the highest epoch."""
         topic, admin = self._job.checkpoint_topic, self._log.admin()

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from samzapy.api import exit_codes
 from samzapy.api.errors import ConfigurationError, LogError, NotAuthorized, SamzapyError, StateMismatch, StateRefused
 from samzapy.coordinator.membership import Member
 from samzapy.coordinator.roster import Roster
@@ -200,8 +201,10 @@ class Changes:
 
 def _late_in_next_run(unread: Sequence[TopicPartition]) -> StateMismatch:
     """The error that ends a job whose event time goes on without these partitions."""
-    return StateMismatch(
+    error = StateMismatch(
         f"{', '.join(map(str, unread))}: added while the job runs. No task of this run reads them, and the longer it ran on without them, the more of "
         "their records would come too late for its windows. The job stops after a last commit.",
         "Start it again now: `samzapy run JOB.yaml` reads the new partitions from their start.",
     )
+    error.exit_code = exit_codes.FAILED  # nothing has to be changed: a service manager is to start it again
+    return error

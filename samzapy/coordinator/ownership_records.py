@@ -30,6 +30,7 @@ from samzapy.ports import Clock
 LOG = logging.getLogger("samzapy.coordinator")
 HOSTS_PER_TASK = 4
 MAX_TOLD = 5  # records
+TOLD_AFTER_S, TOLD_EVERY_S = 5.0, 60.0  # that what was written cannot be read yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +198,16 @@ class OwnershipRecords:
         self._topic.close()
 
     def _await_visible(self, epochs: Mapping[int, int]) -> None:
+        tell_at = self._clock.monotonic() + TOLD_AFTER_S
         while True:
             ledger = self._topic.read()
             self._repair(ledger)
             there = {n: r.epoch for n, r in ledger.containers.items()}  # without those that cannot be read
             if all(there.get(n, 0) >= epoch for n, epoch in epochs.items()):
                 return
+            if self._clock.monotonic() >= tell_at:
+                tell_at += TOLD_EVERY_S
+                LOG.warning(*self._topic.hidden())
             self._clock.sleep(0.02)
 
     def _repair(self, ledger: Ledger) -> None:

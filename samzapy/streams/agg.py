@@ -17,7 +17,7 @@ from typing_extensions import TypeVar as DefaultTypeVar
 from samzapy.api.errors import ConfigurationError
 from samzapy.streams.different import in_form, text_of
 from samzapy.streams.functions import refuse_no_function
-from samzapy.streams.kinds import Kind, plain, unplain
+from samzapy.streams.kinds import Kind, keeping, unplain
 from samzapy.streams.places import place
 from samzapy.streams.ranks import compared, is_less
 from samzapy.streams.sums import both, exactly, plus, plus_for_mean, result_of
@@ -258,7 +258,7 @@ def _getter(of: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
 
 def _forms(kind: Kind | None) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """How a value of a kind is put into an accumulator, and made of it again."""
-    return (plain, unplain(kind)) if kind is not None and kind.is_record else (_same, _same)
+    return (keeping(kind), unplain(kind)) if kind is not None and kind.is_record else (_same, _same)
 
 
 def _layout(kind: Kind | None) -> str:

@@ -6,6 +6,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Union, get_args, get_origin
@@ -22,7 +23,8 @@ from samzapy.config.value_layout import layout_of
 from samzapy.serde.basic import JsonSerde, shown
 from samzapy.serde.model_fit import changed_in
 from samzapy.serde.old_records import of_old
-from samzapy.serde.record import upgraded, why_not
+from samzapy.serde.record import RecordSerde, upgraded, why_not
+from samzapy.serde.record_fit import quick_check, quick_fields
 from samzapy.streams.places import refused
 
 JSON, RECORD = "json", "record:"
@@ -185,6 +187,26 @@ def plain(value: Any) -> Any:
     return found
 
 
+def keeping(kind: Kind) -> Callable[[Any], Any]:
+    """A function that returns a value of a kind of record as JSON can hold it, for an accumulator: what JSON has of it, if the value could be read back.
+
+    The function raises SerdeError where a store of the kind would.
+    """
+    serde = RecordSerde(kind.serde, kind.cls)
+    fields = quick_fields(kind.cls)
+    fits = quick_check(kind.cls, fields)
+
+    def keep(value: Any) -> Any:
+        if value is None:
+            return None
+        with suppress(AttributeError, LookupError):  # as a store of the kind: then it is looked at in full
+            if fits(value):
+                return msgspec.to_builtins(value)
+        return msgspec.json.decode(serde.encode(value))
+
+    return keep
+
+
 def _builtins(value: Any) -> Any:
     return value.model_dump(mode="json", by_alias=True) if hasattr(value, "model_dump") else msgspec.to_builtins(value)
 
@@ -195,7 +217,7 @@ def unplain(kind: Kind | None) -> Callable[[Any], Any]:
     cls = kind.cls if kind is not None and kind.is_record else None
     if cls is None:
         return lambda value: value
-    make: Callable[[Any], Any] = getattr(cls, "model_validate", None) or (lambda value: msgspec.convert(value, cls))
+    make: Callable[[Any], Any] = getattr(cls, "model_validate", None) or (lambda value: msgspec.convert(value, cls, str_keys=True))
     upgrade = getattr(cls, "upgrade", None)
 
     def made(value: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from samzapy.api import exit_codes
 from samzapy.api.errors import (
     ClusterUnreachable,
     ConfigurationError,
@@ -386,6 +387,7 @@ def test_partitions_that_nobody_reads_end_the_job_if_event_time_goes_on_without_
         assert stage.roster.failure is not None
         error = stage.roster.failure[1]
         assert ("SZ110", True) == (error["code"], str(error["message"]).startswith("rules[1]: added while the job runs."))
+        assert 1 == exit_codes.of_run(error), "a service manager starts it again"
 
 
 def test_settings_that_lose_state_are_said_once_and_shown_until_they_are_right_again(caplog: pytest.LogCaptureFixture) -> None:

@@ -21,6 +21,32 @@ JOB = Job("job", "1")
 TASKS = ("Partition 0", "Partition 1")
 
 
+def test_a_strangers_transaction_that_hides_what_was_written_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    topic = Topic()
+    topic.ownership.name([Named(0, "one", TASKS, "h", 1)])
+    stranger = topic.log.transactional_producer("stranger")
+    stranger.init()
+    stranger.begin()
+    stranger.send(JOB.coordinator_topic, b"value", b"key", 0)
+    stranger.flush()
+    waits = 0
+    sleep = topic.clock.sleep
+
+    def until_it_ends(seconds: float) -> None:
+        nonlocal waits
+        waits += 1
+        sleep(seconds)
+        if waits == 500:  # ten seconds
+            stranger.abort()
+
+    topic.ownership._clock.sleep = until_it_ends  # type: ignore[method-assign]
+    topic.ownership.end([ContainerRecord(0, 1, "one", TASKS, "run", "h", 1)])
+    told = [record.getMessage() for record in caplog.records if "cannot be read yet" in record.getMessage()]
+    assert 1 == len(told)
+    assert told[0].startswith(f"{JOB.coordinator_topic}: what this run has written there cannot be read yet: another application's transaction is open")
+    assert f"describe-producers --topic {JOB.coordinator_topic} --partition 0`" in told[0]
+
+
 class Topic:
     """A job's coordinator topic, its coordinator, and what anybody reads there."""
 
