@@ -14,6 +14,7 @@ PARTITIONS = "partitions of "
 KEY_FIELDS = "key fields"
 TABLE = "topic of the table"
 LAYOUT = "layout"
+KIND = "kind of"
 RECORDS = "records in accumulators"
 OF_RECORD, OF_VALUE, OF_CLOCK = "Kafka's timestamp", "of the value", "the clock's"
 
@@ -31,6 +32,11 @@ def key_fields_subject(store: str) -> str:
 def layout_subject(store: str, part: str) -> str:
     """The fingerprint's name for how keys, values or RECORDS (`part`) of a store lie in their bytes, where nothing in these says it."""
     return store_subject(store, f"{part} {LAYOUT}")
+
+
+def kind_subject(store: str, what: str) -> str:
+    """The fingerprint's name for the kind of what a program keeps in a store, where its serde does not say it: `what` is "values" or RECORDS."""
+    return store_subject(store, f"{KIND} {what}")
 
 
 def topic_layout_subject(name: str, part: str) -> str:

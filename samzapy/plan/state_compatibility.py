@@ -24,6 +24,7 @@ from samzapy.model.names import Job
 from samzapy.plan.forgetting import (
     INTERNAL,
     KEY_FIELDS,
+    KIND,
     LAYOUT,
     OPERATOR,
     PARTITIONS,
@@ -32,6 +33,7 @@ from samzapy.plan.forgetting import (
     TIME,
     is_of,
     layout_subject,
+    store_subject,
     table_subject,
 )
 from samzapy.plan.grown_topics import KEEPS_PARTITIONS
@@ -163,6 +165,12 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
     if subject.endswith(LAYOUT):
         store = next((s for s in checkpoint.stores if subject in {layout_subject(s, part) for part in ("key", "value", RECORDS)}), "")
         return _other_layout(subject.removesuffix(f" {LAYOUT}"), store, old, new)
+    store = next((s for s in checkpoint.stores if subject.startswith(store_subject(s, KIND))), "")
+    if store:
+        return Refuse(
+            f"{subject} was {old} when its state was written; the program now says {new}, which cannot go on with that state.",
+            f"Change that back; or do both: 1. give {store!r} another name, so it begins empty; 2. {_drop(store)} {OPEN_WINDOWS}",
+        )
     if subject.endswith(KEY_FIELDS):
         return Refuse(
             f"{subject} were {old!r} when its state was written; the class now has {new!r}. Keys are found by their bytes: none would find its state.",

@@ -51,7 +51,7 @@ class Aggregate(Generic[V, A, R]):
         merge_parts: called in place of `merge` where both accumulators are in a store already, so that no record is at fault: of a window's slices, and of
             partial sums that came through a topic. None: `merge`.
         of_kind: called with the kind of the values, returns the aggregate for it; None: the aggregate is the same for every kind.
-        layout: of values that accumulators keep, what JSON does not say of them (config.value_layout); "": nothing. It may not change while there is state.
+        keeps: the kind of the values that accumulators keep, which may not change while there is state; None: they keep none, or it is not known.
     """
 
     zero: Callable[[], A]
@@ -62,7 +62,7 @@ class Aggregate(Generic[V, A, R]):
     what: str = "own"
     merge_parts: Callable[[A, A], A] | None = None
     of_kind: Callable[[Kind | None], Aggregate[V, Any, R]] | None = None
-    layout: str = ""
+    keeps: Kind | None = None
 
     def of(self, kind: Kind | None) -> Aggregate[V, Any, R]:
         """This aggregate for values of a kind; None: of an unknown kind."""
@@ -155,7 +155,7 @@ def top(k: int, by: Callable[[V], Comparable]) -> Aggregate[V, Any, list[V]]:
         def merge_parts(a: list[Any], b: list[Any]) -> list[Any]:
             return sorted([*a, *b], key=_FallingOfParts)[:k]
 
-        return Aggregate(list, add, merge, lambda best: [give(value) for _, value in best], list, f"top {k}", merge_parts, layout=_layout(kind))
+        return Aggregate(list, add, merge, lambda best: [give(value) for _, value in best], list, f"top {k}", merge_parts, keeps=kind)
 
     return replace(of_kind(None), of_kind=of_kind)
 
@@ -174,7 +174,7 @@ def distinct(of: Callable[[V], Any] | None = None) -> Aggregate[V, Any, int]:
             seen[text_of(get(value))] = 1
             return seen
 
-        return Aggregate(dict, add, lambda a, b: {**formed(a), **formed(b)}, lambda seen: len(formed(seen)) - 1, dict, "distinct", layout=_layout(kept))
+        return Aggregate(dict, add, lambda a, b: {**formed(a), **formed(b)}, lambda seen: len(formed(seen)) - 1, dict, "distinct", keeps=kept)
 
     return replace(of_kind(None), of_kind=of_kind)
 
@@ -212,7 +212,7 @@ def collect(of: Callable[[V], X] | None = None, *, limit: int = MAX_COLLECTED) -
             found.append(keep(get(value)))
             return found
 
-        return Aggregate(list, add, _plus, lambda found: [give(value) for value in found], list, "collect", layout=_layout(kept))
+        return Aggregate(list, add, _plus, lambda found: [give(value) for value in found], list, "collect", keeps=kept)
 
     return replace(of_kind(None), of_kind=of_kind)
 
@@ -261,10 +261,6 @@ def _forms(kind: Kind | None) -> tuple[Callable[[Any], Any], Callable[[Any], Any
     return (keeping(kind), unplain(kind)) if kind is not None and kind.is_record else (_same, _same)
 
 
-def _layout(kind: Kind | None) -> str:
-    return "" if kind is None else kind.layout
-
-
 Better = Callable[[Any, Any], bool]  # whether a new value is to replace the old one
 
 
@@ -296,7 +292,7 @@ def _best(by: Callable[[Any], Any], better: Better, better_of_parts: Better, wha
             return b if not a or (b and better(b[0], a[0])) else a
 
         result: Callable[[list[Any]], Any] = lambda best: give(best[1]) if best else None  # noqa: E731
-        return Aggregate(list, add, partial(pick, better), result, list, what, partial(pick, better_of_parts), layout=_layout(kind))
+        return Aggregate(list, add, partial(pick, better), result, list, what, partial(pick, better_of_parts), keeps=kind)
 
     return replace(of_kind(None), of_kind=of_kind)
 
@@ -312,7 +308,7 @@ def _by_time(
         def add(old: list[Any], value: Any, time: int) -> list[Any]:
             return [time, keep(get(value))] if not old or better(time, old[0]) else old
 
-        return Aggregate(list, add, merge, lambda found: give(found[1]) if found else None, list, what, layout=_layout(kept))
+        return Aggregate(list, add, merge, lambda found: give(found[1]) if found else None, list, what, keeps=kept)
 
     return replace(of_kind(None), of_kind=of_kind)
 

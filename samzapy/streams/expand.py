@@ -15,6 +15,7 @@ from samzapy.plan.forgetting import (
     OF_VALUE,
     RECORDS,
     key_fields_subject,
+    kind_subject,
     layout_subject,
     operator_subject,
     table_subject,
@@ -75,6 +76,7 @@ def sections(graph: Graph, streams: Mapping[str, Mapping[str, Any]], stores: Map
             **{key_fields_subject(node.name): node.key.key_fields for node in keepers(graph) if node.key.key_fields and not is_scratch(node)},
             **{topic_subject(name): identity for name, identity in operators(graph).items()},
             **_layouts(graph),
+            **_kinds(graph),
             **{time_subject(topics.get(s.topic, s.topic)): _time_of(s) for s in sources(graph) if isinstance(s, Source) and s.timing is not None},
         },
         topics={**topics, **{node.name: f"{job}-{node.name}" for node in readers(graph)}},
@@ -160,8 +162,20 @@ def _layouts(graph: Graph) -> dict[str, str]:
     kept = {layout_subject(node.name, "value"): node.kept.layout for node in keepers(graph) if isinstance(node, WindowAggregate)}
     parts = [(reader.name, part, kind) for reader in readers(graph) for part, kind in (("key", reader.writer.key), ("value", reader.writer.value))]
     sent = {topic_layout_subject(name, part): kind.layout for name, part, kind in parts if kind is not None}
-    held = {layout_subject(node.name, RECORDS): node.layout for node in keepers(graph) if not is_scratch(node)}
+    held = {layout_subject(node.name, RECORDS): node.keeps.layout for node in keepers(graph) if node.keeps is not None and not is_scratch(node)}
     return {subject: layout for subject, layout in {**kept, **held, **sent}.items() if layout}
+
+
+def _kinds(graph: Graph) -> dict[str, str]:
+    """What values are that a store's serde does not tell apart: JSON is a dict or a list, and accumulators are JSON whatever they keep."""
+    found = {}
+    for node in (node for node in keepers(graph) if not is_scratch(node)):
+        value = node.kept if isinstance(node, WindowAggregate) else node.store_value
+        if value.is_checked and getattr(node, "result", None) is None:  # else it is the accumulator's, which the identity says
+            found[kind_subject(node.name, "values")] = str(value)
+        if node.keeps is not None:
+            found[kind_subject(node.name, RECORDS)] = "record" if node.keeps.is_record else str(node.keeps)
+    return found
 
 
 def _store(node: Keeps) -> dict[str, Any]:

@@ -94,12 +94,12 @@ class Keeps(Node):
 
     Attributes:
         store_value: the kind of what the store holds of each key.
-        layout: of records that are in its accumulators, what JSON does not say of them (config.value_layout); "": nothing.
+        keeps: the kind of the stream's values that are in its accumulators; None: there are none, or it is not known.
     """
 
     name: str
     store_value: Kind
-    layout: str = ""
+    keeps: Kind | None = None
 
     @property
     def title(self) -> str:

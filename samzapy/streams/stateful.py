@@ -54,7 +54,7 @@ def aggregate(stream: Stream[Any, Any], name: str, aggregates: Mapping[str, Aggr
     parts = checked_aggregates(f"aggregate({name!r})", aggregates, stream.node.value, where)
     zero, add, result = added_up(parts, where)
     described = tuple((part, each.what) for part, each in parts.items())
-    return _rolling(stream, name, "aggregate", DICT, DICT, zero=zero, add=add, result=result, parts=described, layout=layout_in(parts))
+    return _rolling(stream, name, "aggregate", DICT, DICT, zero=zero, add=add, result=result, parts=described, keeps=kept_by(parts))
 
 
 def added_up(
@@ -104,9 +104,9 @@ def added_up(
     return zero, add, result
 
 
-def layout_in(parts: Mapping[str, Aggregate[Any, Any, Any]]) -> str:
-    """The layout of the records that accumulators of these aggregates keep: all are of the stream's one kind."""
-    return next((each.layout for each in parts.values() if each.layout), "")
+def kept_by(parts: Mapping[str, Aggregate[Any, Any, Any]]) -> Kind | None:
+    """The kind of the values that accumulators of these aggregates keep: all are of the stream's one kind."""
+    return next((each.keeps for each in parts.values() if each.keeps is not None), None)
 
 
 def _of_part(part: str, error: TaskError) -> TaskError:

@@ -14,7 +14,7 @@ from samzapy.streams.graph import Graph, Keeps, Node, Source
 from samzapy.streams.kinds import BYTES, DICT, INTEGER, JSON, Kind, kind_of, plain
 from samzapy.streams.partition_choice import refuse_scattered
 from samzapy.streams.places import place, refused
-from samzapy.streams.stateful import added_up, checked_aggregates, layout_in
+from samzapy.streams.stateful import added_up, checked_aggregates, kept_by
 from samzapy.streams.stream import Stream
 from samzapy.streams.window_shapes import PANE, Duration, Pane, Window, milliseconds
 
@@ -151,7 +151,7 @@ class Windowed(Generic[K, V]):
 
         described = tuple((part, each.what) for part, each in parts.items())
         return self._panes(
-            name, "aggregate", DICT, zero=zero, add=add, merge=merge, merge_parts=merge_parts, result=result, parts=described, layout=layout_in(parts),
+            name, "aggregate", DICT, zero=zero, add=add, merge=merge, merge_parts=merge_parts, result=result, parts=described, keeps=kept_by(parts),
         )  # fmt: skip
 
     def collect(self, name: str, /, *, limit: int = 10_000) -> Panes[K, V, list[V]]:
@@ -163,7 +163,7 @@ class Windowed(Generic[K, V]):
         found: Aggregate[Any, Any, Any] = collect(limit=limit).of(self._stream.node.value)
         add = function(found.add, "collect", where, names=(), values=2)
         kept = Kind(JSON, list)
-        return self._panes(name, "collect", kept, zero=found.zero, add=add, merge=found.merge, result=found.result, layout=found.layout)
+        return self._panes(name, "collect", kept, zero=found.zero, add=add, merge=found.merge, result=found.result, keeps=found.keeps)
 
     def _panes(self, name: str, how: str, kept: Kind, **rest: Any) -> Panes[K, V, Any]:
         where, stream = place(), self._stream
