@@ -90,8 +90,8 @@ STATE: dict[str, tuple[state.Act, str, tuple[str, ...]]] = {
         ("at offset", f"epoch {10**30}", "but the last owner in the coordinator topic is of epoch", "reset JOB.yaml --coordinator --execute"),
     ),
     "checkpoint of other serdes": (state.other_serdes, MISMATCH, ("value serde was 'json'", "says 'integer'", "samzapy reset")),
-    "checkpoint lost": (state.lost_checkpoints, REFUSED, ("no checkpoint", "count twice", "samzapy reset")),
-    "checkpoint deleted by a tombstone": (state.checkpoint_of(None), REFUSED, ("no checkpoint", "count twice")),
+    "checkpoint lost": (state.lost_checkpoints, REFUSED, ("no checkpoint", "count them twice", "samzapy reset")),
+    "checkpoint deleted by a tombstone": (state.checkpoint_of(None), REFUSED, ("no checkpoint", "count them twice")),
     # changelogs
     "changelog truncated, local store gone": (state.truncated(False), REFUSED, ("truncated", "silently miss keys")),
     "changelog truncated, local store whole": (state.truncated(True), GOES_ON, ("local:",)),
