@@ -136,7 +136,10 @@ def test_close_ends_every_child_and_nothing_starts_after(tmp_path: Path) -> None
         launcher.launch(0, payload_for("stay", tmp_path / "c"), None)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+NOHUP = pytest.mark.skipif(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN, reason="run by nohup: SIGHUP is ignored by all that is started")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=NOHUP)])
 def test_a_child_goes_on_at_a_signal_and_says_so_but_what_it_starts_ends_by_it(
     number: signal.Signals, processes: ProcessLauncher, output: io.BytesIO, tmp_path: Path
 ) -> None:
