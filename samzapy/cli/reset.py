@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated
 
@@ -55,10 +56,11 @@ def reset(
             letters = [] if coordinator else newest_letters(settings, job.log, job.clock)
             for warning in warnings(letters, begin_of_reset(settings, letters, job.log), sent_again(settings, bool(from_start(settings)))):
                 say(warning)
-            foreign = {} if coordinator else foreign_topics(settings, job.log, admin)
+            checkpoints = {} if coordinator else _checkpoints(settings, job.log, admin)
+            foreign = {} if coordinator else foreign_topics(settings, job.log, admin, checkpoints)
             own = [topic for topic in [*changelogs(settings), *JobTopics.of(settings).internal] if topic not in foreign]
             forgotten = [] if coordinator else [*own, job.names.checkpoint_topic]
-            for topic, store in ({} if coordinator else of_removed_stores(settings, job.log, admin)).items():
+            for topic, store in of_removed_stores(settings, admin, checkpoints).items():
                 say(f"topic {topic} stays: it is the changelog of store {store!r}, which the job file does not name any more")
                 say(f"to delete it too, run `samzapy state drop {file} {store} --execute` before the reset")
             for topic, why in foreign.items():
@@ -82,28 +84,26 @@ def reset(
         say("nothing was changed; do it with --execute")
 
 
-def of_removed_stores(settings: Settings, log: Log, admin: Admin) -> dict[str, str]:
+def _checkpoints(settings: Settings, log: Log, admin: Admin) -> dict[int, Checkpoint]:
+    """The newest of each task; none if one cannot be read: that one vouches for nothing, and may be what the reset is for."""
+    with suppress(StateRefused):
+        return read_checkpoints(settings, admin.topics([JobTopics.of(settings).job.checkpoint_topic]), log, SystemClock())
+    return {}
+
+
+def of_removed_stores(settings: Settings, admin: Admin, checkpoints: Mapping[int, Checkpoint]) -> dict[str, str]:
     """The changelogs that checkpoints name and the job file does not: their stores, by topic."""
-    names = JobTopics.of(settings)
-    there = admin.topics([names.job.checkpoint_topic])
-    checkpoints: dict[int, Checkpoint] = {}
-    with suppress(StateRefused):  # the reset may be for one that cannot be read
-        checkpoints = read_checkpoints(settings, there, log, SystemClock())
     marked = {mark.topic: store for checkpoint in checkpoints.values() for store, mark in checkpoint.stores.items()}
-    left = sorted(marked.keys() - set(names.changelogs.values()))
+    left = sorted(marked.keys() - set(JobTopics.of(settings).changelogs.values()))
     present = admin.topics(left)
     return {topic: marked[topic] for topic in left if topic in present}
 
 
-def foreign_topics(settings: Settings, log: Log, admin: Admin) -> dict[str, str]:
+def foreign_topics(settings: Settings, log: Log, admin: Admin, checkpoints: Mapping[int, Checkpoint]) -> dict[str, str]:
     """The changelogs that the job file names and that are not this job's, and the topics that are another job's internal topics: why, by topic."""
     clock = SystemClock()
-    names = JobTopics.of(settings)
-    logs = {topic: store for store, topic in names.changelogs.items()}
-    there = admin.topics([*logs, names.job.checkpoint_topic])
-    checkpoints: dict[int, Checkpoint] = {}
-    with suppress(StateRefused):  # one that cannot be read vouches for nothing, and may be what the reset is for
-        checkpoints = read_checkpoints(settings, there, log, clock)
+    logs = {topic: store for store, topic in JobTopics.of(settings).changelogs.items()}
+    there = admin.topics([*logs])
     found = {t: owned_by_another(settings, s, there[t], checkpoints, log, clock, unmarked=True) for t, s in logs.items() if t in there}
     shared = {topic: f"it is {owner}" for topic, owner in owned_by_others(settings, log, admin, clock).items()}
     return shared | {topic: why for topic, why in found.items() if why is not None}

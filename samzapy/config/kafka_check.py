@@ -98,6 +98,7 @@ def _queue(document: Mapping[str, Any]) -> Iterator[Finding]:
         if value < LEAST_QUEUE_KIB:
             yield Finding(path, f"{value} KiB is too small a queue: a record of 1 MiB has to fit", f"Write at least {LEAST_QUEUE_KIB}, or leave it out.")
 
+
 def _of_producers(document: Mapping[str, Any], key: str) -> Iterator[tuple[Route, float]]:
     """The number that producers get for a key, and where it is."""
     kafka = map_at(document, CLIENT)

@@ -41,6 +41,7 @@ from samzapy.plan.start_refusals import Refuse
 
 _UNION = re.compile(r"<[^>]*>")  # in the place of a class that is one of several
 
+
 def refusal(checkpoint: Checkpoint, fingerprint: Mapping[str, str], stores: Mapping[str, bool]) -> Refuse | None:
     """Why a task cannot go on from its checkpoint, or None. `stores`: those of the job now, and whether they have a changelog."""
     is_program = any(subject.startswith(OPERATOR) for subject in (*fingerprint, *checkpoint.fingerprint))
@@ -80,6 +81,7 @@ def other_inputs(checkpoint: Checkpoint, present: Collection[str]) -> Refuse | s
         "it begins in the new ones: `samzapy checkpoint set JOB.yaml --to-earliest --keep-state --execute`. To start over: `samzapy reset JOB.yaml`, which "
         "shows what it would do.",
     )
+
 
 def _means_the_same(subject: str, old: str, new: str) -> bool:
     return old == new or (subject.endswith(LAYOUT) and _moved(old, new) is None)

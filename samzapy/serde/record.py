@@ -16,6 +16,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, is_typeddict
 
@@ -87,6 +88,13 @@ class RecordSerde:
             self.encode = found  # type: ignore[method-assign]
         if self._upgrade is None:
             self.decode = hot_path.Decode(self._loads, self.decode, MAX_JSON_BYTES)  # type: ignore[method-assign]
+
+    def builtins(self, value: Any) -> Any:
+        """What JSON has of an object of the class: dicts, lists, text and numbers. Raises as `encode`."""
+        with suppress(AttributeError, LookupError):  # as in `encode`, which looks at it in full
+            if self._fits(value):
+                return msgspec.to_builtins(value)
+        return msgspec.json.decode(self.encode(value))
 
     def encode(self, value: Any) -> bytes:
         try:

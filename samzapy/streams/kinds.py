@@ -6,7 +6,6 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Union, get_args, get_origin
@@ -24,7 +23,6 @@ from samzapy.serde.basic import JsonSerde, shown
 from samzapy.serde.model_fit import changed_in
 from samzapy.serde.old_records import of_old
 from samzapy.serde.record import RecordSerde, upgraded, why_not
-from samzapy.serde.record_fit import quick_check, quick_fields
 from samzapy.streams.places import refused
 
 JSON, RECORD = "json", "record:"
@@ -193,18 +191,7 @@ def keeping(kind: Kind) -> Callable[[Any], Any]:
     The function raises SerdeError where a store of the kind would.
     """
     serde = RecordSerde(kind.serde, kind.cls)
-    fields = quick_fields(kind.cls)
-    fits = quick_check(kind.cls, fields)
-
-    def keep(value: Any) -> Any:
-        if value is None:
-            return None
-        with suppress(AttributeError, LookupError):  # as a store of the kind: then it is looked at in full
-            if fits(value):
-                return msgspec.to_builtins(value)
-        return msgspec.json.decode(serde.encode(value))
-
-    return keep
+    return lambda value: None if value is None else serde.builtins(value)
 
 
 def _builtins(value: Any) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from samzapy.cli import job
-from samzapy.cli.reset import foreign_topics, of_removed_stores, url_of_a_run
+from samzapy.cli.reset import _checkpoints, foreign_topics, of_removed_stores, url_of_a_run
 from samzapy.config.load import LoadedJob, load_job
 from samzapy.model.barrier import BARRIER_KEY, Barrier
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, StoreMark
@@ -90,7 +90,7 @@ def test_a_changelog_that_is_not_this_jobs_stays(tmp_path: Path, owner: str | No
     if owner is not None:
         producer.send("log", Barrier(owner, "1", "Partition 0", "s", 1, "i", "n").to_bytes(), BARRIER_KEY, 0)
     producer.send("log", b"value", b"key", 0)
-    assert ({} if told is None else {"log": told}) == foreign_topics(load_job([file], []).settings, log, log.admin())
+    assert ({} if told is None else {"log": told}) == foreign_topics(load_job([file], []).settings, log, log.admin(), {})
 
 
 def test_the_changelog_of_a_store_that_left_the_job_file_is_named(tmp_path: Path) -> None:
@@ -103,4 +103,5 @@ def test_the_changelog_of_a_store_that_left_the_job_file_is_named(tmp_path: Path
     marks = {store: StoreMark(topic, "id", 0, 1) for store, topic in (("s", "log"), ("gone", "gone-log"), ("deleted", "deleted-log"))}
     checkpoint = Checkpoint(job="job", id="1", task="Partition 0", container=0, incarnation="i", epoch=1, sequence=1, inputs={}, stores=marks)
     log.plain_producer("writer").send(names.checkpoint_topic, checkpoint.to_bytes(), CHECKPOINT_KEY, 0)
-    assert {"gone-log": "gone"} == of_removed_stores(load_job([file], []).settings, log, log.admin())
+    settings = load_job([file], []).settings
+    assert {"gone-log": "gone"} == of_removed_stores(settings, log.admin(), _checkpoints(settings, log, log.admin()))
