@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from samzapy.api.errors import ConfigurationError, NotAuthorized, StateRefused
-from samzapy.cli.reset import foreign_topics
+from samzapy.cli.reset import _checkpoints, foreign_topics
 from samzapy.config.document import settings_from_document
 from samzapy.config.schema import Settings
 from samzapy.model.checkpoint import CHECKPOINT_KEY
@@ -174,8 +174,12 @@ def test_a_changelog_that_two_jobs_would_have_by_their_names_has_its_owners_barr
 
 def test_a_reset_leaves_the_internal_topic_of_another_job_in_place() -> None:
     with Harness(program("1-b")) as h, h.log.admin() as admin:
+
+        def foreign(said: Settings) -> dict[str, str]:
+            return foreign_topics(said, h.log, admin, _checkpoints(said, h.log, admin))
+
         h.run()
-        assert {SHARED: "it is an internal topic of job test (id 1)"} == foreign_topics(settings("test-1", program("b")), h.log, admin)
-        assert {} == foreign_topics(settings("test", program("1-b")), h.log, admin)
+        assert {SHARED: "it is an internal topic of job test (id 1)"} == foreign(settings("test-1", program("b")))
+        assert {} == foreign(settings("test", program("1-b")))
         admin.create([TopicSpec(SECOND.checkpoint_topic, 1, {"cleanup.policy": "compact"})])
-        assert {} == foreign_topics(settings("test", program("1-b")), h.log, admin), "a job that never ran owns nothing"
+        assert {} == foreign(settings("test", program("1-b"))), "a job that never ran owns nothing"
