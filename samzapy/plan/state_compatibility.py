@@ -5,6 +5,7 @@
     store: new                   goes on; it begins empty (plan/refill.py: what is read again for it)
     store: gone                  refused: its state would be forgotten without a word; `samzapy state drop` deletes it
     store: scratch now           refused: its state would be emptied
+    store: an operator's now     refused: the task class, or the program's own store, of that name may have kept anything in it
     internal topic: gone         refused: records that wait in it would be lost; `samzapy checkpoint forget` gives them up
     other subject: new or gone   goes on
     inputs: all others than ever refused if it has state (another job of the same name?); else it goes on, with a warning
@@ -54,6 +55,10 @@ def refusal(checkpoint: Checkpoint, fingerprint: Mapping[str, str], stores: Mapp
         return _different(checkpoint, different, fingerprint[different])
     if gone is not None:
         return _gone(checkpoint, gone, stores)
+    operators = (s.removeprefix(OPERATOR) for s in sorted(fingerprint) if s.startswith(OPERATOR) and s not in checkpoint.fingerprint)
+    taken_over = next((name for name in operators if name in checkpoint.stores), None)
+    if taken_over is not None:
+        return _taken_over(checkpoint, taken_over)
     lost = next((s for s in sorted(checkpoint.fingerprint) if s.startswith(INTERNAL) and s not in fingerprint), None)
     return None if lost is None else _lost(checkpoint, lost.removeprefix(INTERNAL), fingerprint)
 
@@ -262,6 +267,15 @@ def _gone(checkpoint: Checkpoint, name: str, stores: Mapping[str, bool]) -> Refu
     return Refuse(
         f"store {name!r}, whose state is in changelog {topic}, is not in the job file any more{instead}.",
         f"Put {name!r} back under `stores:` (a store cannot be renamed); or, {_drop(name)}",
+    )
+
+
+def _taken_over(checkpoint: Checkpoint, name: str) -> Refuse:
+    """The job had a task class, or the program a store of its own."""
+    return Refuse(
+        f"the store {name!r} has state, in changelog {checkpoint.stores[name].topic}, which no operator of a program has written; the program now has an "
+        f"operator {name!r}, which would take it for its own.",
+        f"Give the operator another name, so it begins empty, and, {_drop(name)}",
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec import defstruct
 
+from samzapy import IncomingMessageEnvelope, MessageCollector, StreamTask, TaskContext, TaskCoordinator
 from samzapy.api.errors import StateMismatch
 from samzapy.model.checkpoint import Checkpoint, InputMark, StoreMark
 from samzapy.model.event_time import LaneMark
@@ -46,6 +47,27 @@ def test_a_store_that_is_gone_is_refused() -> None:
     with after_a_run_with_state() as h:
         with pytest.raises(StateMismatch, match=r"'hours' has state, .* not in the program any more\. Put 'hours' back"):
             h.restart(program(lambda stream: stream.to("out")))
+
+
+class OwnSums(StreamTask):
+    """Keeps text where a program of the same store would keep sums."""
+
+    def init(self, context: TaskContext) -> None:
+        self.hours = context.get_store("hours")
+
+    def process(self, envelope: IncomingMessageEnvelope, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+        self.hours[envelope.key] = {"n": "five", "total": 0}
+
+
+def test_an_operator_does_not_take_over_a_store_of_a_task_class() -> None:
+    sections = {"inputs": [{"topic": "in", "key": "string", "value": "json"}], "stores": {"hours": {"key": "string", "value": "json"}}}
+    with Harness(OwnSums, **sections) as h:
+        h.send("in", 5, key="k")
+        h.run()
+        with pytest.raises(StateMismatch, match=r"'hours' has state, in changelog test-1-hours-changelog, which no operator.*state drop JOB.yaml hours"):
+            h.restart(program(hours))
+        h.restart(OwnSums, **sections)
+        assert {"n": "five", "total": 0} == h.store("hours")["k"]
 
 
 def test_an_operator_without_state_may_come_between() -> None:
