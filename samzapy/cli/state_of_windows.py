@@ -15,7 +15,7 @@ from samzapy.ops.inspection import changelog_of
 from samzapy.ops.shown import read, text_of
 from samzapy.serde.registry import NamedSerde
 from samzapy.streams.operators.rows import SliceRow, slice_row
-from samzapy.streams.windowed import WindowAggregate
+from samzapy.streams.window_nodes import WindowAggregate
 from samzapy.wiring.program import graph_of
 from samzapy.wiring.serdes import KEY, VALUE, Serdes
 

@@ -176,11 +176,13 @@ class StageSettings(Section):
         internal: the internal topics, by name; `sources`: the topics that the tasks read which write them;
             `everywhere`: each record is written for every task, into its partition.
         together: topics whose records meet by key in one task, so that they must have equally many partitions.
+        keeps: by store, the topics whose keys decide which task has an entry; none: every task has its own of each key. Broadcast tables are left out.
         timed: topics over which a time goes: that of windows, or of what is written into an internal topic.
     """
 
     internal: dict[str, InternalSettings] = Field(default_factory=dict)
     together: tuple[tuple[str, ...], ...] = ()
+    keeps: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     timed: tuple[tuple[str, ...], ...] = ()
 
 

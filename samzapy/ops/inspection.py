@@ -206,7 +206,7 @@ def other_program(
         ConfigurationError: the class of a store's keys cannot be used.
     """
     between = {topic: facts.topics[topic].partitions for topic in JobTopics.of(settings).internal if topic in facts.topics}
-    now = fingerprint(settings, len(facts.tasks), between, serdes, operators)
+    now = fingerprint(settings, facts.tasks, between, serdes, operators)
     logged = {name: store.changelog is not False for name, store in settings.stores.items()}
     for checkpoint in checkpoints:
         refused = refusal(checkpoint, now, logged)

@@ -15,6 +15,7 @@ KEY_FIELDS = "key fields"
 TABLE = "topic of the table"
 LAYOUT = "layout"
 KIND = "kind of"
+KEY_PARTITIONS, EVERY_TASK = "partitions of its keys", "every task"
 RECORDS = "records in accumulators"
 OF_RECORD, OF_VALUE, OF_CLOCK = "Kafka's timestamp", "of the value", "the clock's"
 
@@ -62,6 +63,11 @@ def topic_subject(name: str) -> str:
 def time_subject(topic: str) -> str:
     """The fingerprint's name for what a record's time is: OF_RECORD, OF_VALUE or OF_CLOCK."""
     return f"{TIME}{topic}"
+
+
+def key_partitions_subject(store: str) -> str:
+    """The fingerprint's name for how many partitions the topics have whose keys decide which task has an entry of a program's store."""
+    return store_subject(store, KEY_PARTITIONS)
 
 
 def partitions_subject(topic: str) -> str:

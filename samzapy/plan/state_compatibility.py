@@ -23,8 +23,10 @@ from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.event_time import NEVER
 from samzapy.model.names import Job
 from samzapy.plan.forgetting import (
+    EVERY_TASK,
     INTERNAL,
     KEY_FIELDS,
+    KEY_PARTITIONS,
     KIND,
     LAYOUT,
     OPERATOR,
@@ -33,6 +35,7 @@ from samzapy.plan.forgetting import (
     TABLE,
     TIME,
     is_of,
+    key_partitions_subject,
     layout_subject,
     store_subject,
     table_subject,
@@ -162,6 +165,13 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
             "Change it back; or delete the state and say where inputs continue: `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`, which shows what "
             "it would do; then add `--execute`.",
         )
+    if subject.endswith(KEY_PARTITIONS):
+        name = next((s for s in checkpoint.stores if subject == key_partitions_subject(s)), "NAME")
+        return Refuse(
+            f"the keys of {name!r} were in {_partitions(old)}, and would be in {_partitions(new)}: they come through another topic now, or their topic has got "
+            "more partitions. Keys would go to other tasks than their state.",
+            f"{_back(old, new)} Or do both: 1. give {name!r} another name, so it begins empty; 2. {_drop(name)} {OPEN_WINDOWS}",
+        )
     if subject.endswith(TABLE):
         name = next((s for s in checkpoint.stores if subject == table_subject(s)), "NAME")
         return Refuse(
@@ -187,6 +197,16 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
         f"{subject} was {old!r} when its state was written; the job file now says {new!r}.",
         "Change it back, give the job a new id, or run `samzapy reset JOB.yaml` to start over.",
     )
+
+
+def _partitions(count: str) -> str:
+    return count if count == EVERY_TASK else f"{count} partition{'s' * (count != '1')}"
+
+
+def _back(old: str, new: str) -> str:
+    if EVERY_TASK in (old, new):
+        return "Put back what was before it in the program."
+    return f"If an operator before it is new, give it `partitions={old}`; if a stream has another topic now, change that back."
 
 
 def _other_layout(whose: str, store: str, old: str, new: str) -> Refuse:

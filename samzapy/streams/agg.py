@@ -52,6 +52,7 @@ class Aggregate(Generic[V, A, R]):
             partial sums that came through a topic. None: `merge`.
         of_kind: called with the kind of the values, returns the aggregate for it; None: the aggregate is the same for every kind.
         keeps: the kind of the values that accumulators keep, which may not change while there is state; None: they keep none, or it is not known.
+        counts_each: whether a value that comes twice is in the result twice. Panes that may be corrected are refused for it.
     """
 
     zero: Callable[[], A]
@@ -63,6 +64,7 @@ class Aggregate(Generic[V, A, R]):
     merge_parts: Callable[[A, A], A] | None = None
     of_kind: Callable[[Kind | None], Aggregate[V, Any, R]] | None = None
     keeps: Kind | None = None
+    counts_each: bool = False
 
     def of(self, kind: Kind | None) -> Aggregate[V, Any, R]:
         """This aggregate for values of a kind; None: of an unknown kind."""
@@ -71,7 +73,7 @@ class Aggregate(Generic[V, A, R]):
 
 def count() -> Aggregate[Any, int, int]:
     """The number of values."""
-    return Aggregate(lambda: 0, lambda n, value: n + 1, _plus, _same, int, "count")
+    return Aggregate(lambda: 0, lambda n, value: n + 1, _plus, _same, int, "count", counts_each=True)
 
 
 def sum(of: Callable[[V], float] | None = None, *, exact: bool = False) -> Aggregate[V, Any, Any]:  # noqa: A001 - as the field calls it
@@ -84,8 +86,8 @@ def sum(of: Callable[[V], float] | None = None, *, exact: bool = False) -> Aggre
     """
     get = _getter(of)
     if exact:
-        return Aggregate(list, lambda parts, value: exactly(parts, get(value)), both, result_of, list, "exact sum")
-    return Aggregate(lambda: 0, lambda total, value: plus(total, get(value)), plus, _same, float, "sum")
+        return Aggregate(list, lambda parts, value: exactly(parts, get(value)), both, result_of, list, "exact sum", counts_each=True)
+    return Aggregate(lambda: 0, lambda total, value: plus(total, get(value)), plus, _same, float, "sum", counts_each=True)
 
 
 def mean(of: Callable[[V], float] | None = None) -> Aggregate[V, Any, float | None]:
@@ -98,6 +100,7 @@ def mean(of: Callable[[V], float] | None = None) -> Aggregate[V, Any, float | No
         lambda pair: pair[0] / pair[1] if pair[1] else None,
         list,
         "mean",
+        counts_each=True,
     )
 
 
@@ -155,7 +158,7 @@ def top(k: int, by: Callable[[V], Comparable]) -> Aggregate[V, Any, list[V]]:
         def merge_parts(a: list[Any], b: list[Any]) -> list[Any]:
             return sorted([*a, *b], key=_FallingOfParts)[:k]
 
-        return Aggregate(list, add, merge, lambda best: [give(value) for _, value in best], list, f"top {k}", merge_parts, keeps=kind)
+        return Aggregate(list, add, merge, lambda best: [give(value) for _, value in best], list, f"top {k}", merge_parts, keeps=kind, counts_each=True)
 
     return replace(of_kind(None), of_kind=of_kind)
 
@@ -194,7 +197,7 @@ def value_counts(of: Callable[[V], str | Iterable[str]] | None = None) -> Aggreg
     def merge(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:
         return {**a, **{item: a.get(item, 0) + n for item, n in b.items()}}
 
-    return Aggregate(dict, add, merge, _same, dict, "value_counts")
+    return Aggregate(dict, add, merge, _same, dict, "value_counts", counts_each=True)
 
 
 def collect(of: Callable[[V], X] | None = None, *, limit: int = MAX_COLLECTED) -> Aggregate[V, Any, list[X]]:
@@ -212,7 +215,7 @@ def collect(of: Callable[[V], X] | None = None, *, limit: int = MAX_COLLECTED) -
             found.append(keep(get(value)))
             return found
 
-        return Aggregate(list, add, _plus, lambda found: [give(value) for value in found], list, "collect", keeps=kept)
+        return Aggregate(list, add, _plus, lambda found: [give(value) for value in found], list, "collect", keeps=kept, counts_each=True)
 
     return replace(of_kind(None), of_kind=of_kind)
 

@@ -13,7 +13,7 @@ from samzapy.streams.combining import Combiner, PartialSum, Slice, WaitingSums, 
 from samzapy.streams.graph import Node, Repartition
 from samzapy.streams.operators.held import KEY_TYPES, Sums
 from samzapy.streams.task_windows import sums_of
-from samzapy.streams.windowed import WindowAggregate
+from samzapy.streams.window_nodes import WindowAggregate
 
 
 class CountCombiner(Combiner):

@@ -28,7 +28,7 @@ from samzapy.streams.graph import Graph, Node, Reader
 from samzapy.streams.internal import is_timed
 from samzapy.streams.operators.held import KEY_TYPES, Sums
 from samzapy.streams.walk import readers, takers
-from samzapy.streams.windowed import WindowAggregate, late_of
+from samzapy.streams.window_nodes import WindowAggregate, late_of
 
 PARTIAL_HEADER = "samzapy-partial"
 FORMAT = 1

@@ -55,8 +55,8 @@ from samzapy.streams.graph import (
     Way,
 )
 from samzapy.streams.walk import takers
+from samzapy.streams.window_nodes import Late, WindowAggregate, late_of
 from samzapy.streams.window_shapes import PANE
-from samzapy.streams.windowed import Late, WindowAggregate, late_of
 
 MAX_DEPTH, MAX_STRAIGHT = 8, 40  # Python allows 20 blocks in each other
 

@@ -27,8 +27,8 @@ from samzapy.streams.graph import (
 )
 from samzapy.streams.kinds import Kind
 from samzapy.streams.walk import takers
+from samzapy.streams.window_nodes import Late, WindowAggregate
 from samzapy.streams.window_shapes import PANE
-from samzapy.streams.windowed import Late, WindowAggregate
 
 NAMES = {"key": "k", "time": "t", "headers": "h"}
 PARTS = "vkth"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from samzapy.streams.graph import Graph, Node, To
-from samzapy.streams.windowed import Late, WindowAggregate
+from samzapy.streams.window_nodes import Late, WindowAggregate
 
 MOST = 8  # operators of a run that are surely in its own lines
 PLAIN_KEYS = ("string", "bytes", "integer")  # serdes of keys of which equal ones are the same key

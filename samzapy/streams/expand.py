@@ -28,7 +28,7 @@ from samzapy.streams.internal import operators, stages
 from samzapy.streams.kinds import Kind
 from samzapy.streams.places import refused
 from samzapy.streams.walk import keepers, readers, sources, tables_read, takers
-from samzapy.streams.windowed import WindowAggregate
+from samzapy.streams.window_nodes import WindowAggregate
 
 OF_PROGRAM = "program"  # where a record's time is: the program finds it
 OF_STREAMS = ("topic", "start", "on_out_of_range")

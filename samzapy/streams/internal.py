@@ -7,8 +7,8 @@ from typing import Any
 
 from samzapy.streams.graph import Graph, Keeps, Lookup, Node, Reader, Repartition, Source, TableSource
 from samzapy.streams.partition_choice import BROADCAST
-from samzapy.streams.walk import readers, roots_of, tables_read
-from samzapy.streams.windowed import WindowAggregate, sources_of
+from samzapy.streams.walk import keepers, readers, roots_of, tables_read
+from samzapy.streams.window_nodes import WindowAggregate, sources_of
 
 
 def stages(graph: Graph, topics: Mapping[str, str], prefix: str) -> dict[str, Any]:
@@ -17,6 +17,7 @@ def stages(graph: Graph, topics: Mapping[str, str], prefix: str) -> dict[str, An
     return {
         "internal": {reader.name: _internal(reader, named) for reader in readers(graph)},
         "together": [sorted(named[root] for root in group) for group in _together(graph)],
+        "keeps": {node.name: sorted(named[root] for root in _met_by(node)) for node in keepers(graph) if not _is_everywhere(node)},
         "timed": [list(topics) for topics in _timed(graph, named)],
     }
 
@@ -73,13 +74,18 @@ def _together(graph: Graph) -> list[set[Node]]:
         meets_by_key = isinstance(node, Keeps) or (isinstance(node, Lookup) and node.on is None)
         if not meets_by_key:
             continue
-        group = roots_of(node) | {root for table in tables_read(node) for root in roots_of(table)}
-        group = {root for root in group if not _is_everywhere(root)}
+        group = _met_by(node)
         touched = [other for other in found if other & group]
         found = [other for other in found if not other & group]
         if group:
             found.append(group.union(*touched))
     return found
+
+
+def _met_by(node: Node) -> set[Node]:
+    """Where the stages of an operator, and of the tables that it reads, begin; without what every task has all of."""
+    group = roots_of(node) | {root for table in tables_read(node) for root in roots_of(table)}
+    return {root for root in group if not _is_everywhere(root)}
 
 
 def _is_everywhere(root: Node) -> bool:

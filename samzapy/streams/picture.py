@@ -13,7 +13,7 @@ from samzapy.streams.compile import compiled
 from samzapy.streams.graph import Graph, Keeps, Node, Reader, Repartition, Source, TableSource, To
 from samzapy.streams.partition_choice import BROADCAST
 from samzapy.streams.walk import sources, tables_read, takers
-from samzapy.streams.windowed import Late, WindowAggregate
+from samzapy.streams.window_nodes import Late, WindowAggregate
 
 Topics = Mapping[str, str]
 

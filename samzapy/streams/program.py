@@ -36,8 +36,9 @@ from samzapy.streams.task_windows import Stage, TaskWindows
 from samzapy.streams.unchanged import unchanged
 from samzapy.streams.unreadable_state import of_tables
 from samzapy.streams.walk import readers, sources
+from samzapy.streams.window_nodes import Late, WindowAggregate, late_of, windows_of
 from samzapy.streams.window_shapes import PANE
-from samzapy.streams.windowed import Late, WindowAggregate, late_of, pane_json, windows_of
+from samzapy.streams.windowed import pane_json
 
 NONE: Mapping[Node, Combiner] = MappingProxyType({})
 OF_TIME = ("moved", "heard", "plain_times", "time_is", "written_at")

@@ -12,6 +12,7 @@ from samzapy.streams.graph import Keeps, Lookup, Rolling, TableSource
 from samzapy.streams.kinds import DICT, INTEGER, Kind, kind_of
 from samzapy.streams.partition_choice import refuse_scattered
 from samzapy.streams.places import place, refused
+from samzapy.streams.window_nodes import refuse_corrected
 
 if TYPE_CHECKING:
     from samzapy.streams.stream import Stream
@@ -22,6 +23,7 @@ AnyStream = Any
 
 
 def count(stream: Stream[Any, Any], name: str) -> Table[Any, int]:
+    refuse_corrected(stream.node, f"count({name!r})", place())
     return _rolling(stream, name, "count", INTEGER, INTEGER)
 
 
@@ -52,6 +54,9 @@ def fold(stream: Stream[Any, Any], name: str, zero: Any, add: Any, value: Any, i
 def aggregate(stream: Stream[Any, Any], name: str, aggregates: Mapping[str, Aggregate[Any, Any, Any]]) -> Table[Any, dict[str, Any]]:
     where = place()
     parts = checked_aggregates(f"aggregate({name!r})", aggregates, stream.node.value, where)
+    for part, each in parts.items():
+        if each.counts_each:
+            refuse_corrected(stream.node, f"{part} of aggregate({name!r})", where)
     zero, add, result = added_up(parts, where)
     described = tuple((part, each.what) for part, each in parts.items())
     return _rolling(stream, name, "aggregate", DICT, DICT, zero=zero, add=add, result=result, parts=described, keeps=kept_by(parts))

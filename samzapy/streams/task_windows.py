@@ -18,8 +18,9 @@ from samzapy.streams.operators.held import ROOM, Sums, is_dict_of_plain, is_neve
 from samzapy.streams.operators.partials import SlicesOfSums
 from samzapy.streams.operators.window_firing import Slices
 from samzapy.streams.walk import roots_of
+from samzapy.streams.window_nodes import WindowAggregate, windows_of
 from samzapy.streams.window_shapes import Pane
-from samzapy.streams.windowed import WindowAggregate, pane_json, windows_of
+from samzapy.streams.windowed import pane_json
 
 FOREIGN_MARK = (
     "Find out who writes into the topic: samzapy alone may. With `on_error: {then: dead_letter}` such a record is set aside, and time goes on without it."

@@ -31,7 +31,7 @@ from samzapy.plan.topics import internal_topics
 from samzapy.ports import Admin, Log, Message, TopicSpec
 from samzapy.readers import read_to_end
 from samzapy.streams.operators.rows import CURSOR
-from samzapy.streams.windowed import windows_of
+from samzapy.streams.window_nodes import windows_of
 from samzapy.testing.chaos_compare import Difference, Outcome, Output, compare, result
 from samzapy.testing.chaos_plan import DELETE_STATE, KILL, KILL_DRIVER, PAUSE, Recorded, Strike, StrikeDone, due, placed, schedule
 from samzapy.testing.chaos_process import JobProcess

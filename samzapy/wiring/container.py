@@ -49,7 +49,7 @@ from samzapy.wiring.clients import kafka_log
 from samzapy.wiring.code_files import watch_files
 from samzapy.wiring.event_time import time_spec
 from samzapy.wiring.fingerprint import fingerprint
-from samzapy.wiring.job_topics import JobTopics
+from samzapy.wiring.job_topics import JobTopics, partitions_of
 from samzapy.wiring.local_state import local_state
 from samzapy.wiring.serdes import KEY, VALUE, Serdes
 from samzapy.wiring.tasks import Tasks, tasks_of
@@ -128,10 +128,8 @@ def container_spec(
         dead_letters=DeadLetterSpec(letters, topics[letters].max_message_bytes) if letters is not None and letters in topics else None,
         max_checkpoint_bytes=topics[job.checkpoint_topic].max_message_bytes if job.checkpoint_topic in topics else MAX_BYTES,
         lease_s=settings.containers.lease_ms / seconds,
-        fingerprint=fingerprint(settings, len(tasks), {t: topics[t].partitions for t in names.internal}, serdes, user.operators),
-        keyed_inputs={  # as planned: it may have grown since
-            topic: sum(any(p.topic == topic for p in task.inputs) for task in tasks.values()) for topic in names.keyed
-        },
+        fingerprint=fingerprint(settings, tasks, {t: topics[t].partitions for t in names.internal}, serdes, user.operators),
+        keyed_inputs=partitions_of(names.keyed, tasks),  # as planned: they may have grown since
         timed=None if settings.stages is None else settings.stages.timed,
         prepare=serdes.ready,
         sweep=lambda held: sweep(job_folder, held, time.time() - MOVED_AWAY_S, lambda path: RocksEngine(path, None)),

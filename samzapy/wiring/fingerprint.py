@@ -6,26 +6,46 @@ from collections.abc import Mapping
 
 from samzapy.config.registered import stored_form
 from samzapy.config.schema import Settings
-from samzapy.plan.forgetting import OF_CLOCK, OF_RECORD, OF_VALUE, partitions_subject, store_subject, time_subject
-from samzapy.wiring.job_topics import JobTopics
+from samzapy.model.job_model import TaskModel
+from samzapy.plan.forgetting import (
+    EVERY_TASK,
+    OF_CLOCK,
+    OF_RECORD,
+    OF_VALUE,
+    key_partitions_subject,
+    partitions_subject,
+    store_subject,
+    time_subject,
+)
+from samzapy.wiring.job_topics import JobTopics, partitions_of
 from samzapy.wiring.serdes import Serdes
 
 
-def fingerprint(settings: Settings, tasks: int, internal: Mapping[str, int], serdes: Serdes, operators: Mapping[str, str]) -> dict[str, str]:
+def fingerprint(settings: Settings, tasks: Mapping[str, TaskModel], internal: Mapping[str, int], serdes: Serdes, operators: Mapping[str, str]) -> dict[str, str]:
     """Subject → how it is now.
 
     Args:
         internal: how many partitions internal topics have.
         operators: what the job's program says of itself.
     """
-    return {**_of_job_file(settings, tasks, internal), **serdes.key_fields(), **serdes.layouts(), **operators}
+    return {**_of_job_file(settings, tasks, internal), **_key_partitions(settings, tasks), **serdes.key_fields(), **serdes.layouts(), **operators}
 
 
-def _of_job_file(settings: Settings, tasks: int, internal: Mapping[str, int]) -> dict[str, str]:
+def _key_partitions(settings: Settings, tasks: Mapping[str, TaskModel]) -> dict[str, str]:
+    """A store may come to lie after another topic, but only after one that gives each key to the same task."""
+    if settings.stages is None:
+        return {}
+    names = JobTopics.of(settings)
+    counts = partitions_of(names.keyed, tasks)
+    keeps = {name: topics for name, topics in sorted(settings.stages.keeps.items()) if name in names.changelogs}
+    return {key_partitions_subject(n): str(max((counts[t] for t in topics if t in counts), default=EVERY_TASK)) for n, topics in keeps.items()}
+
+
+def _of_job_file(settings: Settings, tasks: Mapping[str, TaskModel], internal: Mapping[str, int]) -> dict[str, str]:
     if not settings.stores:
         return {}
     names = JobTopics.of(settings)
-    result = {"task count": str(tasks)} if names.is_bound else {}
+    result = {"task count": str(len(tasks))} if names.is_bound else {}
     result |= {partitions_subject(topic): str(internal[topic]) for topic in names.keyed if topic in internal}
     for name, topic in sorted(names.changelogs.items()):
         store = settings.stores[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -106,6 +106,11 @@ class JobTopics:
         tasks = group(counts, self.broadcast, self.has_stores, self.together, self.internal)
         refuse_left_out({topic: counts[topic] for topic in self.everywhere}, len(tasks))
         return tasks
+
+
+def partitions_of(topics: Iterable[str], tasks: Mapping[str, TaskModel]) -> dict[str, int]:
+    """How many partitions of each topic the tasks read."""
+    return {topic: sum(any(p.topic == topic for p in task.inputs) for task in tasks.values()) for topic in topics}
 
 
 def job_of(settings: Settings) -> Job:

@@ -49,6 +49,48 @@ def test_a_store_that_is_gone_is_refused() -> None:
             h.restart(program(lambda stream: stream.to("out")))
 
 
+def by_lower(partitions: int | None) -> App:
+    return program(lambda stream: hours(stream.key_by(lambda value: str(value), f"by-value-{partitions}", key=str, partitions=partitions)))
+
+
+def test_a_store_stays_with_the_partitions_of_its_keys() -> None:
+    """Behind a topic with another number of partitions, most keys would begin again in another task."""
+    with Harness(program(hours), tasks=4) as h:
+        for n in range(20):
+            h.send("in", n, key=str(n))
+        h.run()
+        with pytest.raises(StateMismatch, match=r"the keys of 'hours' were in 4 partitions, and would be in 3 partitions: .* is new, give it `partitions=4`"):
+            h.restart(by_lower(3))
+        h.restart(by_lower(None))
+        for n in range(20):
+            h.send("in", n, key="any")
+        h.run()
+        assert {str(n): {"n": 2, "total": 2 * n} for n in range(20)} == h.store("hours")
+
+
+def test_a_store_of_keys_does_not_become_one_of_every_task() -> None:
+    """Each task would have its own count of a key, and only one of them the count so far."""
+    with Harness(program(hours), tasks=2) as h:
+        h.run()
+        with pytest.raises(StateMismatch, match=r"the keys of 'hours' were in 2 partitions, and would be in every task: .* Put back what was before it"):
+            h.restart(program(lambda stream: hours(stream.broadcast("all"))))
+
+
+def test_a_new_store_may_have_another_number_of_partitions() -> None:
+    with Harness(program(hours), tasks=4) as h:
+        h.run()
+
+        def both(stream: Stream[str, int]) -> None:
+            hours(stream)
+            hours(stream.key_by(lambda value: str(value), "by-value", key=str, partitions=2), "others")
+
+        h.restart(program(both))
+        h.send("in", 1, key="k")
+        h.run()
+        with pytest.raises(StateMismatch, match=r"the keys of 'others' were in 2 partitions, and would be in 4 partitions: "):
+            h.restart(program(lambda stream: (hours(stream), hours(stream, "others"))))  # type: ignore[arg-type, func-returns-value]
+
+
 class OwnSums(StreamTask):
     """Keeps text where a program of the same store would keep sums."""
 

@@ -699,6 +699,11 @@ REFUSED: dict[str, tuple[Callable[[App, Any], object], str]] = {
                       r"with updates\(\) the window 'a' gives several panes for one key"),
     "corrections again": (lambda app, s: s.window(tumbling("1s"), allowed_lateness="1s").count("a").values().window(tumbling("1m")).count("b"),
                           "with allowed_lateness the window 'a' gives several panes for one key"),
+    "updates counted": (lambda app, s: s.window(tumbling("1s"), emit=updates()).count("a").count("b"),
+                        r"count\('b'\): with updates\(\) the window 'a' gives several panes for one key.*or take its `.late` or the stream before it"),
+    "corrections summed": (lambda app, s: s.window(tumbling("1s"), allowed_lateness="1s").count("a").filter(lambda p: p.kind == "on_time")
+                           .map(lambda p: p.value, value=int).key_by(str, "k", key=str).aggregate("b", m=agg.max(), t=agg.sum()),
+                           r"t of aggregate\('b'\): with allowed_lateness the window 'a' gives several panes for one key"),
     "name": (lambda app, s: (s.count("c"), s.window(tumbling("1s")).count("c")), "'c' is the name of the count"),
     "table": (lambda app, s: s.count("c").updates().merge(app.table("t", key=str, value=int).updates()).window(tumbling("1s")).count("w"),
               "changes of a table have no event time"),
