@@ -8,6 +8,7 @@ from samzapy.api.errors import SamzapyError, StateMismatch
 from samzapy.cli.job import Job
 from samzapy.config.load import LoadedJob
 from samzapy.model.checkpoint import Checkpoint
+from samzapy.model.ownership import Ledger
 from samzapy.ops.inspection import JobInKafka, job_in_kafka, other_program, readable_checkpoints, removed_unread
 from samzapy.ops.topics import growing, what_run_refuses
 from samzapy.ports import Clock, Log
@@ -25,7 +26,7 @@ def what_a_run_refuses(job: Job) -> SamzapyError | None:
         return refused
     facts = job_in_kafka(job.settings, job.log)
     checkpoints = readable_checkpoints(job.settings, facts, job.log, job.clock)
-    refused = _other_program(job.loaded, facts, checkpoints)
+    refused = _other_program(job.loaded, facts, checkpoints, ledger)
     return removed_unread(job.settings, facts, checkpoints, ledger, job.log) if refused is None else refused
 
 
@@ -45,6 +46,8 @@ def refuse_before_topics(loaded: LoadedJob, log: Log, clock: Clock) -> None:
         raise refused
 
 
-def _other_program(loaded: LoadedJob, facts: JobInKafka, checkpoints: Iterable[Checkpoint]) -> StateMismatch | None:
+def _other_program(
+    loaded: LoadedJob, facts: JobInKafka, checkpoints: Iterable[Checkpoint], ledger: Ledger | None = None
+) -> StateMismatch | None:
     settings, folders = loaded.settings, loaded.folders
-    return other_program(settings, Serdes(settings, folders), tasks_of(settings, folders).operators, facts, checkpoints)
+    return other_program(settings, Serdes(settings, folders), tasks_of(settings, folders).operators, facts, checkpoints, ledger)

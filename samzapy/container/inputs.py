@@ -50,6 +50,7 @@ class Inputs:
         self._log = log
         self.readers: dict[tuple[str, int], list[TaskInput]] = {}
         self._by_partition: dict[TopicPartition, list[TaskInput]] = {}
+        self._tasks: dict[str, TaskInstance] = {}  # some may have no partition any more
         self._paused: set[TopicPartition] = set()
         self._ends: dict[tuple[str, int], int] = {}
         self._nearest_end = 0
@@ -78,6 +79,7 @@ class Inputs:
         # the records after it, are before the gate: where their transaction ends, they are read.
         written = self._written([task_input.partition for task in tasks for task_input in task.inputs if task_input.spec.bootstrap])
         for task in tasks:
+            self._tasks[task.name] = task
             for task_input in task.inputs:
                 offset = positions[task.name][task_input.partition]
                 task_input.begin(offset)
@@ -116,6 +118,7 @@ class Inputs:
     def drop(self, tasks: Iterable[TaskInstance]) -> None:
         """Stop reading for these tasks."""
         names = {t.name for t in tasks}
+        self._tasks = {name: task for name, task in self._tasks.items() if name not in names}
         gone = []
         for partition, readers in list(self._by_partition.items()):
             rest = [task_input for task_input in readers if task_input.task.name not in names]
@@ -163,7 +166,7 @@ class Inputs:
         first: dict[TopicPartition, int] = {}
         for message in unprocessed:
             first.setdefault(TopicPartition(message.topic(), message.partition()), message.offset())
-        result: dict[str, dict[TopicPartition, int]] = {}
+        result: dict[str, dict[TopicPartition, int]] = {name: {} for name in self._tasks}
         for partition, readers in self._by_partition.items():
             here = min(at[partition], first.get(partition, at[partition]))
             for task_input in readers:
@@ -173,7 +176,7 @@ class Inputs:
                 )
         return result
 
-    def advance(self, positions: Mapping[str, Mapping[TopicPartition, int]]) -> list[TaskInstance]:
+    def advance(self, positions: Mapping[str, Mapping[TopicPartition, int]], is_bounded: bool) -> list[TaskInstance]:
         """Open gates and mark ends that were reached; returns the tasks all of whose inputs have ended just now."""
         tasks = self.tasks()
         for task in tasks:
@@ -181,7 +184,7 @@ class Inputs:
             _open_gates(task, here)
             _mark_ends(task, here)
         self._hold()
-        return [task for task in tasks if not task.ended and has_read_all([task_input.ended for task_input in task.inputs])]
+        return [task for task in tasks if not task.ended and has_read_all([i.ended for i in task.inputs], is_bounded)]
 
     def look_for_open_transactions(self, now: float) -> None:
         """Find out which partitions wait at an open transaction: it hides the records after it, and lag does not show them."""
@@ -279,12 +282,8 @@ class Inputs:
         self._hold()
 
     def tasks(self) -> list[TaskInstance]:
-        """The tasks that have readers here."""
-        found: dict[str, TaskInstance] = {}
-        for readers in self._by_partition.values():
-            for task_input in readers:
-                found.setdefault(task_input.task.name, task_input.task)
-        return [found[name] for name in sorted(found)]
+        """The tasks that are read for here."""
+        return [self._tasks[name] for name in sorted(self._tasks)]
 
     def _index(self) -> None:
         self.readers = {(p.topic, p.partition): readers for p, readers in self._by_partition.items()}

@@ -194,7 +194,8 @@ class Restorer:
         refused = refusal(task.checkpoint, self._spec.fingerprint, {name: s.changelog is not None for name, s in self._spec.stores.items()})
         if refused is not None:
             raise StateMismatch(f"{task.name}: {refused.reason}", refused.remedy)
-        others = "" if self._order(task) is not None else other_inputs(task.checkpoint, [t for t, i in self._spec.inputs.items() if i.between is None])
+        present = [topic for topic, one in self._spec.inputs.items() if one.between is None]
+        others = "" if self._order(task) is not None else other_inputs(task.checkpoint, present, {p.topic for p in task.model.inputs})
         if isinstance(others, Refuse):
             raise StateMismatch(f"{task.name}: {others.reason}", others.remedy)
         if others:

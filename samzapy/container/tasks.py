@@ -161,11 +161,11 @@ class Tasks:
     def are_watched(self) -> bool:
         """Whether a task waits for a bootstrap gate, or reads towards an end."""
         is_bounded = self._end_offsets is not None
-        return any(i.gate is not None or (is_bounded and not t.ended) for t in self._inputs.tasks() for i in t.inputs)
+        return any((is_bounded and not t.ended) or any(i.gate is not None for i in t.inputs) for t in self._inputs.tasks())
 
     def advance(self) -> None:
         """Open bootstrap gates; call end_of_stream where all inputs have ended, and commit that with the run's id."""
-        finished = self._inputs.advance(self._inputs.positions(self._transaction.unprocessed))
+        finished = self._inputs.advance(self._inputs.positions(self._transaction.unprocessed), self._end_offsets is not None)
         if not finished:
             return
         if any(task.is_due for task in finished):

@@ -22,7 +22,7 @@ from samzapy.model.ownership import Ledger
 from samzapy.plan.checkpoint_orders import pending
 from samzapy.plan.local_store import ChangelogFacts, not_whole
 from samzapy.plan.start_refusals import Refuse, replaced
-from samzapy.plan.state_compatibility import refusal
+from samzapy.plan.state_compatibility import other_inputs, refusal
 from samzapy.ports import Clock, Consumer, Log, TopicFacts
 from samzapy.readers import decided_bounds, newest_checkpoints, read_ranges
 from samzapy.wiring.fingerprint import fingerprint
@@ -198,9 +198,11 @@ def readable_checkpoints(settings: Settings, facts: JobInKafka, log: Log, clock:
 
 
 def other_program(
-    settings: Settings, serdes: Serdes, operators: Mapping[str, str], facts: JobInKafka, checkpoints: Iterable[Checkpoint]
+    settings: Settings, serdes: Serdes, operators: Mapping[str, str], facts: JobInKafka, checkpoints: Iterable[Checkpoint],
+    ledger: Ledger | None = None,
 ) -> StateMismatch | None:
-    """Why the tasks of a run would refuse to go on from their checkpoints; None: they would not. `operators`: what the job's program says of itself.
+    """Why the tasks of a run would refuse to go on from their checkpoints, because of the program or the job's inputs; None: they would not.
+    `operators`: what the job's program says of itself; `ledger`: without it, inputs are not compared, because an order may say where to go on.
 
     Raises:
         ConfigurationError: the class of a store's keys cannot be used.
@@ -210,6 +212,10 @@ def other_program(
     logged = {name: store.changelog is not False for name, store in settings.stores.items()}
     for checkpoint in checkpoints:
         refused = refusal(checkpoint, now, logged)
+        if refused is None and ledger is not None and checkpoint.task in facts.tasks and pending(ledger.startpoints.get(checkpoint.task), checkpoint) is None:
+            own = {p.topic for p in facts.tasks[checkpoint.task].inputs}
+            others = other_inputs(checkpoint, JobTopics.of(settings).inputs, own)
+            refused = others if isinstance(others, Refuse) else None
         if refused is not None:
             return StateMismatch(f"{checkpoint.task}: {refused.reason}", refused.remedy)
     return None

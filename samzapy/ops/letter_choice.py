@@ -128,7 +128,7 @@ def readers_of(settings: Settings, log: Log) -> dict[str, int]:
     if not names.broadcast:
         return {}
     with log.admin() as admin:
-        facts = admin.topics(names.inputs)
+        facts = admin.topics(names.decide_tasks)
     missing = [topic for topic in names.inputs if topic not in facts]
     if missing:
         raise TopicMissing(f"input topic {', '.join(missing)} does not exist, so the number of tasks is not known.", "Create it.")

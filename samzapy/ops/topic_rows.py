@@ -19,7 +19,7 @@ def topic_rows(settings: Settings, log: Log) -> list[Row]:
     """Every topic of the job: expected against actual."""
     with log.admin() as admin:
         users = [(i.topic, "input", None) for i in settings.inputs] + [(o.topic, "output", o.partitions) for o in settings.outputs]
-        facts = admin.topics([*(t for t, _, _ in users), *JobTopics.of(settings).internal])
+        facts = admin.topics([*(t for t, _, _ in users), *JobTopics.of(settings).decide_tasks])
         rows = [_user_row(topic, role, partitions, facts.get(topic)) for topic, role, partitions in users]
         if not {i.topic for i in settings.inputs} <= set(facts):
             return rows

@@ -136,14 +136,14 @@ def _checked(
     Raises as `prepare_topics`."""
     names = JobTopics.of(settings)
     users = [*names.inputs, *names.outputs]
-    facts = {**(made or {}), **admin.topics([*users, *names.internal])}
+    facts = {**(made or {}), **admin.topics([*names.outputs, *names.decide_tasks])}
     _refuse_missing(settings, facts, inputs_only)
     tasks = tasks_of(settings, facts)
     wanted = internal_specs(settings, facts)
     _refuse_collisions(users, wanted)
     refuse_others(settings, log, admin, clock)
     there = admin.topics([s.name for s in wanted])
-    _refuse_leaderless([*facts.values(), *there.values()])
+    _refuse_leaderless({**facts, **there}.values())
     grows = growing(settings, {**facts, **there}, len(tasks))
     wrong = [f"{s.name} {what}" for s in wanted if s.name in there and s.name not in grows and (what := what_is_wrong(s, there[s.name]))]
     if wrong:
@@ -167,7 +167,7 @@ def grown_tasks(settings: Settings, log: Log) -> dict[str, TaskModel]:
     """
     names = JobTopics.of(settings)
     with log.admin() as admin:
-        facts = admin.topics(names.read)
+        facts = admin.topics(names.decide_tasks)
         _refuse_missing(settings, facts, inputs_only=True)
         try:
             tasks = tasks_of(settings, facts)

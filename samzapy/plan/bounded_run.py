@@ -24,9 +24,9 @@ def is_input_at_end(end: int | None, next_offset: int, has_sender_ended: bool) -
     return has_sender_ended if end is None else next_offset >= end
 
 
-def has_read_all(are_at_end: Sequence[bool]) -> bool:
-    """Whether a task has ended, given whether each of its inputs is at its end."""
-    return bool(are_at_end) and all(are_at_end)
+def has_read_all(are_at_end: Sequence[bool], is_bounded: bool) -> bool:
+    """Whether a task has ended, given whether each of its inputs is at its end. One whose inputs have left the job has nothing to read."""
+    return is_bounded and all(are_at_end)
 
 
 def has_container_finished(states: Collection[TaskState], *, has_released: bool, are_starting: bool) -> bool:

@@ -13,7 +13,7 @@ from samzapy.plan.grown_topics import KEEPS_PARTITIONS
 
 def group(
     partitions: Mapping[str, int], broadcast: Collection[str], has_stores: bool, together: Collection[Collection[str]] | None = None,
-    internal: Collection[str] = (),
+    internal: Collection[str] = (), so_far: int = 0,
 ) -> dict[str, TaskModel]:
     """Tasks by name, in order, from the partition count of each topic that is read.
 
@@ -21,6 +21,7 @@ def group(
         has_stores: whether tasks keep state.
         together: topics whose records meet the same state; None: if there is state, those of all inputs do.
         internal: those between two stages.
+        so_far: how many tasks there are at least; some may have no partition.
 
     Raises:
         ConfigurationError: unequal partition counts of topics that are read together (records of one key would meet different stores).
@@ -29,7 +30,7 @@ def group(
     for met in [counts] if together is None else together:
         if has_stores:
             _refuse_unequal({topic: counts[topic] for topic in met if topic in counts}, internal)
-    tasks = max(counts.values(), default=1)
+    tasks = max([so_far, *counts.values()]) or 1
     everywhere = tuple(TopicPartition(topic, p) for topic in partitions if topic in broadcast for p in range(partitions[topic]))
     return {
         task_name(i): TaskModel(task_name(i), i, (*(TopicPartition(topic, i) for topic, n in counts.items() if i < n), *everywhere))

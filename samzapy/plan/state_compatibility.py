@@ -66,15 +66,18 @@ def refusal(checkpoint: Checkpoint, fingerprint: Mapping[str, str], stores: Mapp
     return None if lost is None else _lost(checkpoint, lost.removeprefix(INTERNAL), fingerprint)
 
 
-def other_inputs(checkpoint: Checkpoint, present: Collection[str]) -> Refuse | str:
+def other_inputs(checkpoint: Checkpoint, present: Collection[str], own: Collection[str]) -> Refuse | str:
     """What follows if the job reads only topics now that the task has not read when it last committed: a reason not to start, a warning, or "".
 
     Inputs may come and go one by one. Where none is left, this is more likely another job that has the same name by mistake. One that was an input
-    before and comes back is known: with it, there is nothing to refuse.
+    before and comes back is known: with it, there is nothing to refuse. A task that has no partition of an input cannot have read it: others tell.
 
     Args:
         present: the topics that are inputs of the job now, internal topics excepted.
+        own: the topics of which the task has partitions now.
     """
+    if not set(present) <= set(own):
+        return ""
     job, now = Job(checkpoint.job, checkpoint.id), sorted(present)
     internal = {job.internal_topic(s.removeprefix(INTERNAL)) for s in checkpoint.fingerprint if s.startswith(INTERNAL)}
     read, before = (sorted({p.rpartition("[")[0] for p in marks} - internal) for marks in (checkpoint.inputs, checkpoint.left))

@@ -321,7 +321,7 @@ class Harness(EventTime):
         incarnation, run_id = f"incarnation-{self._incarnations}", f"run-{self._run}"
         admin = self.log.admin()
         topics = admin.topics(self._job.topics.all)
-        model = self._job.topics.tasks({topic: facts.partitions for topic, facts in topics.items()})
+        model = self._job.topics.tasks({topic: facts.partitions for topic, facts in admin.topics(self._job.topics.decide_tasks).items()})
         self._name_owner(incarnation, run_id, tuple(model))
         self._job.serdes.ready(register=True)
         where = Location(CONTAINER, HOST, self._scratch, "memory")

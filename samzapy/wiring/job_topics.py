@@ -87,6 +87,13 @@ class JobTopics:
         behind internal topics it does not: these keep their partitions."""
         return self.has_stores and (self.together is None or not set(self.keyed).isdisjoint(self.inputs))
 
+    @property
+    def decide_tasks(self) -> list[str]:
+        """The topics of whose partitions there is a task for each: what is read, and, once it is there, the checkpoint topic. Tasks stay, without
+        partitions, if the largest input is no longer one: so its offsets are kept, and so is state that other topics' keys have with these tasks. Where
+        all inputs' keys have the same state, the inputs alone decide."""
+        return [*self.read, *([] if self.has_stores and self.together is None else [self.job.checkpoint_topic])]
+
     def counts(self, partitions: Mapping[str, int]) -> dict[str, int]:
         """How many partitions each topic has that is read. `partitions`: of those that exist; internal topics that do not are given what they get."""
         inputs = {topic: partitions[topic] for topic in self.inputs}
@@ -94,6 +101,7 @@ class JobTopics:
         there = {topic: partitions[topic] for topic in self.internal if topic in partitions}
         found = {**inputs, **there, **internal_counts({**inputs, **there}, self.broadcast, missing, self.together or ())}
         tasks = max((n for topic, n in found.items() if topic not in self.broadcast and (topic in there or topic not in self.everywhere)), default=1)
+        tasks = max(tasks, self._tasks_so_far(partitions))
         return found | {topic: tasks for topic in missing if topic in self.everywhere}
 
     def tasks(self, partitions: Mapping[str, int]) -> dict[str, TaskModel]:
@@ -103,9 +111,12 @@ class JobTopics:
             ConfigurationError: unequal partition counts of topics whose records meet by key; a task that has no partition of a topic with one for each.
         """
         counts = self.counts(partitions)
-        tasks = group(counts, self.broadcast, self.has_stores, self.together, self.internal)
+        tasks = group(counts, self.broadcast, self.has_stores, self.together, self.internal, self._tasks_so_far(partitions))
         refuse_left_out({topic: counts[topic] for topic in self.everywhere}, len(tasks))
         return tasks
+
+    def _tasks_so_far(self, partitions: Mapping[str, int]) -> int:
+        return partitions.get(self.job.checkpoint_topic, 0) if self.job.checkpoint_topic in self.decide_tasks else 0
 
 
 def partitions_of(topics: Iterable[str], tasks: Mapping[str, TaskModel]) -> dict[str, int]:

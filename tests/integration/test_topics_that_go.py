@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
 
-from tests.broker import admin, create_topic, delete_topic, ends
+from tests.broker import admin, create_topic, delete_topic, ends, produce
 from tests.integration.job import PATIENCE_S, Job
 
 pytestmark = pytest.mark.kafka
@@ -85,6 +87,35 @@ def test_an_input_of_a_job_without_state_may_grow_and_no_container_is_restarted(
     log = (tmp_path / "run.log").read_text()
     assert "SZ302" not in log
     assert "nknown partition" not in log
+
+
+def test_the_largest_input_may_leave_and_its_tasks_stay_without_partitions(kafka: str, tmp_path: Path, unique: str) -> None:
+    job = Job(kafka, tmp_path, unique, partitions=2, task="Passing", stores={}, containers={"count": 2})
+    (tmp_path / f"task_{unique.replace('-', '_')}.py").write_text(PASSING.replace(", partition=envelope.partition", ""))
+    larger = create_topic(kafka, f"{unique}-larger", 4)
+    each = [(None, b"x", p) for p in range(4)]
+    small = json.loads(job.file.read_text())
+    both = {**small, "inputs": [*small["inputs"], {"topic": larger, "value": "string"}]}
+
+    def run(document: dict[str, Any]) -> str:
+        job.file.write_text(json.dumps(document))
+        found = job.run_to_end()
+        assert found.returncode == 0, found.stderr
+        return found.stderr
+
+    job.feed(["one", "two"])
+    produce(kafka, larger, each)
+    run(both)
+    job.feed(["three"])
+    assert f"{larger}[3] is no longer an input; if it is added again, it is read from 1" in run(small)
+    produce(kafka, larger, each)
+    assert f"{larger}[3] is an input again; it was at 1; it is read from 1" in run(both)
+    assert 3 + 8 == len(job.updates())
+    job.file.write_text(json.dumps(small))
+    with job.running("--local") as running:
+        status = running.until_caught_up({f"{job.input}[{p}]": end for p, end in ends(kafka, job.input).items()})
+        assert 4 == len(status["tasks"])
+        assert 0 == running.stop()
 
 
 @pytest.mark.prove

@@ -150,6 +150,48 @@ def test_a_program_that_cannot_go_on_with_its_state_is_told_before_a_run_is_laun
     assert "samzapy checkpoint forget JOB.yaml test-1-by-value" in refused.remedy
 
 
+def test_an_input_that_is_left_alone_is_no_other_input_for_tasks_that_never_had_a_partition_of_it() -> None:
+    """Tasks 2 and 3 have only read the input that leaves. They stay, without partitions, and so do their offsets."""
+
+    def program(*topics: str) -> App:
+        app = App()
+        first, *others = [app.stream(topic, key=str, value=str) for topic in topics]
+        for other in others:
+            first = first.merge(other)
+        first.key_by(lambda v: v, "by-value", key=str).count("counts").to("out")
+        return app
+
+    def refusal_of(app: App, h: Harness) -> StateMismatch | None:
+        said = sections(app.graph, {}, {})
+        document = {"job": "test", "app": "program:app", "kafka": {"bootstrap.servers": "x:1"}, **said.to_json()}
+        settings = settings_from_document(document, {})
+        facts = job_in_kafka(settings, h.log)
+        assert 4 == len(facts.tasks)
+        checkpoints = readable_checkpoints(settings, facts, h.log, h.clock)
+        return other_program(settings, Serdes(settings, []), said.operators, facts, checkpoints, Ledger())
+
+    with Harness(program("b"), tasks=4) as h, h.log.admin() as admin:
+        admin.create([TopicSpec("a", 2, {}), TopicSpec("c", 4, {})])
+        h.restart(program("a", "b"))
+        for n in range(8):
+            h.send("b", str(n), key=str(n))
+        h.send("a", "0", key="k")
+        h.run()
+        assert refusal_of(program("a"), h) is None
+        assert refusal_of(program("c", "a"), h) is None
+        refused = refusal_of(program("c"), h)
+        assert refused is not None
+        assert "the job test-1 has read a, b so far, and now reads only c" in refused.message
+        h.restart(program("a"))
+        h.send("a", "1", key="k")
+        h.end()
+        assert h.store("counts")["1"] == 2
+        h.restart(program("a", "b"))
+        h.send("b", "1", key="k")
+        h.run()
+        assert h.store("counts")["1"] == 3
+
+
 class Keeping(StreamTask):
     def process(self, envelope, collector, coordinator):
         pass

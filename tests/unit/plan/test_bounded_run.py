@@ -34,9 +34,10 @@ def test_an_input_is_at_its_end_by_its_offset_and_an_internal_one_by_its_sender(
 
 
 def test_a_task_has_ended_when_all_its_inputs_have_and_one_without_inputs_never() -> None:
-    assert has_read_all([True, True])
-    assert not has_read_all([True, False])
-    assert not has_read_all([])
+    assert has_read_all([True, True], is_bounded=True)
+    assert not has_read_all([True, False], is_bounded=True)
+    assert has_read_all([], is_bounded=True)
+    assert not has_read_all([], is_bounded=False)
 
 
 RUNNING, STOPPED = TaskState.RUNNING, TaskState.STOPPED
