@@ -146,6 +146,8 @@ def replay(
         _tell_passed_by(plan.passed_by)
         for why, origins in plan.new_time.items():
             say(f"{len(origins)} of the records get the current time instead of their own: {why}; the first: {origins[0]}")
+        if plan.late:
+            say(plan.late)
         if execute:
             waiting = send_back(letters, plan.wanted)
             if waiting:

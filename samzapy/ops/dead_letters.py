@@ -71,6 +71,7 @@ class DeadLetters:
 
     Attributes:
         not_read: those of the inputs of which no record that is there now will be read: it is removed before the next run.
+        timed: topics of a program whose records have event time.
         standing: finds out, after dead letters were read, where their tasks stand: of a letter, the next offset that its task reads of that input.
     """
 
@@ -93,6 +94,7 @@ class DeadLetters:
         self._limit_bytes = limit_bytes
         self.not_read: Collection[str] = ()
         self.standing: Callable[[], NextOf] = lambda: _not_known
+        self.timed: frozenset[str] = frozenset()
         self._next_of: NextOf = _not_known
         with log.admin() as admin:
             self._facts: Mapping[str, TopicFacts] = admin.topics([job.dead_letter_topic, *self._inputs])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from samzapy.api.errors import ConfigurationError, SamzapyError, TopicMissing
@@ -65,6 +65,7 @@ class Replay:
         sent_before: those of them that stay, because their record was sent back before, as another dead letter; only if they were not named.
         passed_by: why others that were chosen, but not by name, would not be sent; one each.
         new_time: which get the current time, by why.
+        late: what windows may do with those that keep their time; "" if the program has no event time for them.
     """
 
     wanted: list[Origin] | None
@@ -74,6 +75,7 @@ class Replay:
     sent_before: Sequence[Entry]
     passed_by: Sequence[SamzapyError]
     new_time: Mapping[str, Sequence[Origin]]
+    late: str
 
     @property
     def done_before(self) -> list[Entry]:
@@ -91,7 +93,18 @@ def replay_of(letters: DeadLetters, found: Found, which: Sequence[str] | None, c
     sent_before = [] if which else [e for e in found.sent_before() if chosen.takes(e)]
     passed_by = [] if which else letters.passed_by(found, chosen.takes)
     waiting = letters.waiting(found, wanted)
-    return Replay(wanted, waiting, named, shortened, sent_before, passed_by, letters.with_new_time(waiting))
+    return Replay(wanted, waiting, named, shortened, sent_before, passed_by, letters.with_new_time(waiting), _late(letters.timed, waiting))
+
+
+def _late(timed: Collection[str], waiting: Sequence[Entry]) -> str:
+    origins = {e.letter.origin for e in waiting if e.letter.origin.topic in timed}
+    if not origins:
+        return ""
+    count = f"{len(origins)} of the records {'goes' if len(origins) == 1 else 'go'}"
+    return (
+        f"{count} to a topic with event time: a window that has closed since the record came drops it as late. It is then counted under LATE in the "
+        "status, and the program can take it from the window's `.late`"
+    )
 
 
 def discard_of(found: Found, which: Sequence[str] | None, chosen: Filter) -> list[Entry]:
@@ -117,6 +130,7 @@ def opened(settings: Settings, log: Log, clock: Clock, to_all_tasks: bool = Fals
     names = JobTopics.of(settings)
     readers = {} if to_all_tasks else readers_of(settings, log)
     letters = DeadLetters(names.job, names.read, log, clock, readers, may_have_new_time, limit_bytes)
+    letters.timed = frozenset() if settings.stages is None else frozenset(topic for topics in settings.stages.timed for topic in topics)
     letters.not_read = unknown_topics(settings, log, clock)
     letters.standing = lambda: standing_now(settings, log, clock)
     return letters

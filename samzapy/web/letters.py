@@ -195,7 +195,8 @@ def _replay_effect(entries: Sequence[Entry], plan: Replay) -> str:
         return NOTHING
     topics = ", ".join(sorted({origin.topic for origin in origins}))
     times = f"; {sum(map(len, plan.new_time.values()))} of them with the current time" if plan.new_time else ""
-    return f"{len(origins)} record{'s are' if len(origins) != 1 else ' is'} sent back to {topics}, each to its partition of before, at most once{times}"
+    late = f". {plan.late}" if plan.late else ""
+    return f"{len(origins)} record{'s are' if len(origins) != 1 else ' is'} sent back to {topics}, each to its partition of before, at most once{times}{late}"
 
 
 def _why_not(plan: Replay) -> list[str]:

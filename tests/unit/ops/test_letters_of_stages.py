@@ -13,7 +13,7 @@ from samzapy.model.marks import MARKS_KEY
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.dead_letters import DeadLetters
-from samzapy.ops.letter_choice import opened
+from samzapy.ops.letter_choice import Filter, opened, replay_of
 from samzapy.ops.letters_again import begin_of_steps, go_back, newest_letters, sent_again, warnings
 from samzapy.ops.shown import serdes_by_topic
 from samzapy.plan.checkpoint_orders import Step
@@ -127,3 +127,16 @@ def test_those_of_a_following_stage_are_told_where_the_inputs_are_read_again(bef
     found = warnings(letters, begin_of_steps(steps), sent_again(SETTINGS, go_back(steps)))
     assert is_told == any("3 dead letters wait whose records are read again" in line and "samzapy dlq discard JOB.yaml --all --execute" in line for line in found)
     assert is_told == bool(found)
+
+
+def test_before_a_replay_it_is_said_what_windows_may_do_with_the_records() -> None:
+    bad.add("x")
+    with Harness(APP, tasks=1, on_error={"then": "dead_letter"}) as h:
+        h.send("lines", "a x", key="k", timestamp=T0)
+        h.run()
+        bad.clear()
+        letters = letters_of(h)
+        plan = replay_of(letters, letters.read(), None, Filter())
+        assert plan.late.startswith("1 of the records goes to a topic with event time: a window that has closed since the record came drops it as late.")
+        letters.timed = frozenset()
+        assert replay_of(letters, letters.read(), None, Filter()).late == ""
