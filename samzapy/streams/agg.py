@@ -188,6 +188,8 @@ def value_counts(of: Callable[[V], str | Iterable[str]] | None = None) -> Aggreg
 
     def add(counts: dict[str, int], value: V) -> dict[str, int]:
         found = get(value)
+        if not isinstance(found, Iterable):
+            raise TypeError(f"value_counts counts texts, not {type(found).__name__}: give it a function, such as value_counts(str)")
         for item in (found,) if isinstance(found, str) else found:
             if not isinstance(item, str):
                 raise TypeError(f"value_counts counts texts, not {type(item).__name__}")

@@ -74,3 +74,12 @@ def test_a_sum_that_a_store_cannot_hold_names_store_and_field_and_what_to_use(ki
             h.send("in", value, key="k")
         with pytest.raises(TaskError, match=rf"aggregate totals .*: cents: agg.sum gives .*{why}.* exact=True"):
             h.run()
+
+
+def test_value_counts_of_numbers_says_what_to_do() -> None:
+    app = App()
+    app.stream("in", key=str, value=int).aggregate("kinds", n=agg.value_counts()).to("out")
+    with Harness(app) as h:
+        h.send("in", 3, key="k")
+        with pytest.raises(TaskError, match=r"value_counts counts texts, not int: give it a function, such as value_counts\(str\)"):
+            h.run()
