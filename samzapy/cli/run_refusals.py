@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from samzapy.api.errors import SamzapyError, StateMismatch
 from samzapy.cli.job import Job
@@ -10,6 +10,7 @@ from samzapy.config.load import LoadedJob
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.ownership import Ledger
 from samzapy.ops.inspection import JobInKafka, job_in_kafka, other_program, readable_checkpoints, removed_unread
+from samzapy.ops.moved_keys import moved_keys
 from samzapy.ops.topics import growing, what_run_refuses
 from samzapy.ports import Clock, Log
 from samzapy.wiring.job_topics import JobTopics
@@ -26,7 +27,7 @@ def what_a_run_refuses(job: Job) -> SamzapyError | None:
         return refused
     facts = job_in_kafka(job.settings, job.log)
     checkpoints = readable_checkpoints(job.settings, facts, job.log, job.clock)
-    refused = _other_program(job.loaded, facts, checkpoints, ledger)
+    refused = _other_program(job.loaded, facts, checkpoints, job.log, job.clock, ledger)
     return removed_unread(job.settings, facts, checkpoints, ledger, job.log) if refused is None else refused
 
 
@@ -39,15 +40,18 @@ def refuse_before_topics(loaded: LoadedJob, log: Log, clock: Clock) -> None:
     """
     facts = job_in_kafka(loaded.settings, log)
     are_all_there = set(JobTopics.of(loaded.settings).all) <= set(facts.topics)
-    if not facts.tasks or (are_all_there and not growing(loaded.settings, facts.topics, len(facts.tasks))):
+    has_stages = loaded.settings.stages is not None and bool(loaded.settings.stages.internal)  # only here it is seen whether keys have moved
+    if not facts.tasks or (are_all_there and not has_stages and not growing(loaded.settings, facts.topics, len(facts.tasks))):
         return
-    refused = _other_program(loaded, facts, readable_checkpoints(loaded.settings, facts, log, clock))
+    refused = _other_program(loaded, facts, readable_checkpoints(loaded.settings, facts, log, clock), log, clock)
     if refused is not None:
         raise refused
 
 
 def _other_program(
-    loaded: LoadedJob, facts: JobInKafka, checkpoints: Iterable[Checkpoint], ledger: Ledger | None = None
+    loaded: LoadedJob, facts: JobInKafka, checkpoints: Collection[Checkpoint], log: Log, clock: Clock, ledger: Ledger | None = None
 ) -> StateMismatch | None:
     settings, folders = loaded.settings, loaded.folders
-    return other_program(settings, Serdes(settings, folders), tasks_of(settings, folders).operators, facts, checkpoints, ledger)
+    user = tasks_of(settings, folders)
+    refused = other_program(settings, Serdes(settings, folders), user.operators, facts, checkpoints, ledger)
+    return moved_keys(settings, user.key_of, facts.tasks, checkpoints, log, clock) if refused is None else refused

@@ -15,7 +15,7 @@ KEY_FIELDS = "key fields"
 TABLE = "topic of the table"
 LAYOUT = "layout"
 KIND = "kind of"
-KEY_PARTITIONS, EVERY_TASK = "partitions of its keys", "every task"
+KEY_PARTITIONS, EVERY_TASK, OF_INTERNAL = "partitions of its keys", "every task", " of an internal topic"
 RECORDS = "records in accumulators"
 OF_RECORD, OF_VALUE, OF_CLOCK = "Kafka's timestamp", "of the value", "the clock's"
 

@@ -29,6 +29,7 @@ from samzapy.plan.forgetting import (
     KEY_PARTITIONS,
     KIND,
     LAYOUT,
+    OF_INTERNAL,
     OPERATOR,
     PARTITIONS,
     RECORDS,
@@ -95,6 +96,8 @@ def other_inputs(checkpoint: Checkpoint, present: Collection[str], own: Collecti
 
 
 def _means_the_same(subject: str, old: str, new: str) -> bool:
+    if subject.endswith(KEY_PARTITIONS):  # whether an internal topic, which is new, has the keys where they were: ops/moved_keys.py
+        return new in (old, old + OF_INTERNAL)
     return old == new or (subject.endswith(LAYOUT) and _moved(old, new) is None)
 
 
@@ -202,14 +205,16 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
     )
 
 
-def _partitions(count: str) -> str:
-    return count if count == EVERY_TASK else f"{count} partition{'s' * (count != '1')}"
+def _partitions(lie: str) -> str:
+    count = lie.removesuffix(OF_INTERNAL)
+    return lie if lie == EVERY_TASK else f"{count} partition{'s' * (count != '1')}{lie.removeprefix(count)}"
 
 
 def _back(old: str, new: str) -> str:
-    if EVERY_TASK in (old, new):
+    if EVERY_TASK in (old, new) or (old.endswith(OF_INTERNAL) and not new.endswith(OF_INTERNAL)):
         return "Put back what was before it in the program."
-    return f"If an operator before it is new, give it `partitions={old}`; if a stream has another topic now, change that back."
+    partitions = old.removesuffix(OF_INTERNAL)
+    return f"If an operator before it is new, give it `partitions={partitions}`; if a stream has another topic now, change that back."
 
 
 def _other_layout(whose: str, store: str, old: str, new: str) -> Refuse:
@@ -308,3 +313,8 @@ def _new(checkpoint: Checkpoint, stores: Mapping[str, bool]) -> list[str]:
 
 def _drop(name: str) -> str:
     return f"to delete its state permanently, run `samzapy state drop JOB.yaml {name}`, which shows what it would do; then add `--execute`."
+
+
+def other_way_out(name: str) -> str:
+    """Deleting the state of a store of a program."""
+    return f"{_drop(name)} {OPEN_WINDOWS}"

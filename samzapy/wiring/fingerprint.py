@@ -10,6 +10,7 @@ from samzapy.model.job_model import TaskModel
 from samzapy.plan.forgetting import (
     EVERY_TASK,
     OF_CLOCK,
+    OF_INTERNAL,
     OF_RECORD,
     OF_VALUE,
     key_partitions_subject,
@@ -28,17 +29,23 @@ def fingerprint(settings: Settings, tasks: Mapping[str, TaskModel], internal: Ma
         internal: how many partitions internal topics have.
         operators: what the job's program says of itself.
     """
-    return {**_of_job_file(settings, tasks, internal), **_key_partitions(settings, tasks), **serdes.key_fields(), **serdes.layouts(), **operators}
+    lie = {key_partitions_subject(name): count for name, count in key_partitions(settings, tasks).items()}
+    return {**_of_job_file(settings, tasks, internal), **lie, **serdes.key_fields(), **serdes.layouts(), **operators}
 
 
-def _key_partitions(settings: Settings, tasks: Mapping[str, TaskModel]) -> dict[str, str]:
-    """A store may come to lie after another topic, but only after one that gives each key to the same task."""
+def key_partitions(settings: Settings, tasks: Mapping[str, TaskModel]) -> dict[str, str]:
+    """By store of a program, in how many partitions its keys lie: a store may come to lie after another topic, but only after one that gives each key to
+    the same task."""
     if settings.stages is None:
         return {}
     names = JobTopics.of(settings)
     counts = partitions_of(names.keyed, tasks)
-    keeps = {name: topics for name, topics in sorted(settings.stages.keeps.items()) if name in names.changelogs}
-    return {key_partitions_subject(n): str(max((counts[t] for t in topics if t in counts), default=EVERY_TASK)) for n, topics in keeps.items()}
+    keeps = {name: [t for t in topics if t in counts] for name, topics in sorted(settings.stages.keeps.items()) if name in names.changelogs}
+    return {name: _lie(max(counts[t] for t in topics), set(topics) <= names.internal.keys()) if topics else EVERY_TASK for name, topics in keeps.items()}
+
+
+def _lie(count: int, is_internal: bool) -> str:
+    return f"{count}{OF_INTERNAL * is_internal}"
 
 
 def _of_job_file(settings: Settings, tasks: Mapping[str, TaskModel], internal: Mapping[str, int]) -> dict[str, str]:

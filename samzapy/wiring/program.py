@@ -15,7 +15,9 @@ from samzapy.model.names import Job
 from samzapy.streams.app import App
 from samzapy.streams.expand import Sections, check_names, sections
 from samzapy.streams.graph import Graph
+from samzapy.streams.operators.rows import key_in_row
 from samzapy.streams.program import Program
+from samzapy.streams.window_nodes import windows_of
 from samzapy.wiring.job_topics import job_of
 from samzapy.wiring.serdes import VALUE, Serdes
 from samzapy.wiring.tasks import Tasks
@@ -67,7 +69,7 @@ def program_tasks(settings: Settings, folders: Sequence[Path], app: App | None, 
     _refuse_other_program(settings, found)
     found_serdes = serdes or Serdes(settings, folders)
     program = Program(app.graph, found.topics, lambda name: found_serdes.of(name, "", VALUE), check=check)
-    return Tasks(program.task, found.operators, found.tables)
+    return Tasks(program.task, found.operators, found.tables, {window.name: key_in_row for window in windows_of(app.graph)})
 
 
 def _job_of(document: Mapping[str, Any]) -> str:

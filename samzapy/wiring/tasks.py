@@ -21,11 +21,13 @@ class Tasks:
         make: makes a task object.
         operators: of a program, what of its operators must not change while there is state: subject → how it is now.
         tables: of a program, the store that keeps a topic as a table: topic → store. None: it is no program.
+        key_of: of a program, by store that has more in its keys than a record's key: what of them is that.
     """
 
     make: Callable[[], StreamTask]
     operators: Mapping[str, str] = field(default_factory=dict)
     tables: Mapping[str, str] | None = None
+    key_of: Mapping[str, Callable[[bytes], bytes | None]] = field(default_factory=dict)
 
 
 def tasks_of(settings: Settings, folders: Sequence[Path], app: Any = None, *, check: bool = False, serdes: Serdes | None = None) -> Tasks:

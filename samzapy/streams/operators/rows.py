@@ -52,6 +52,11 @@ def slice_row(key: bytes, value: bytes, every_ms: int) -> SliceRow | None:
     return SliceRow(end - every_ms, end, key[KEY_AT:], int.from_bytes(value[:COUNT_BYTES], "big"), value[COUNT_BYTES:])
 
 
+def key_in_row(key: bytes) -> bytes | None:
+    """The record's key in the key of an entry of a window's store; None: it says how far firing is, or is in the order of ends."""
+    return key[KEY_AT:] if key.startswith(SLICE) else None
+
+
 def different(keys: Iterable[bytes]) -> Iterator[bytes]:
     """Each key once, of keys in order."""
     before: bytes | None = None

@@ -59,7 +59,7 @@ def test_a_store_stays_with_the_partitions_of_its_keys() -> None:
         for n in range(20):
             h.send("in", n, key=str(n))
         h.run()
-        with pytest.raises(StateMismatch, match=r"the keys of 'hours' were in 4 partitions, and would be in 3 partitions: .* is new, give it `partitions=4`"):
+        with pytest.raises(StateMismatch, match=r"the keys of 'hours' were in 4 partitions, and would be in 3 partitions of .* is new, give it `partitions=4`"):
             h.restart(by_lower(3))
         h.restart(by_lower(None))
         for n in range(20):
@@ -87,7 +87,7 @@ def test_a_new_store_may_have_another_number_of_partitions() -> None:
         h.restart(program(both))
         h.send("in", 1, key="k")
         h.run()
-        with pytest.raises(StateMismatch, match=r"the keys of 'others' were in 2 partitions, and would be in 4 partitions: "):
+        with pytest.raises(StateMismatch, match=r"the keys of 'others' were in 2 partitions of an internal topic, and would be in 4 partitions: "):
             h.restart(program(lambda stream: (hours(stream), hours(stream, "others"))))  # type: ignore[arg-type, func-returns-value]
 
 
