@@ -105,7 +105,7 @@ class Container:
         self._outputs = None if spec.exactly_once else log.plain_producer(name)
         self._consumer = consumer = InputConsumer(lambda fetch: log.consumer(spec.job.group_id, name, fetch), caution, clock, spec.number)
         self._inputs = inputs = Inputs(consumer, log, spec.commit_timeout_s)
-        self._misplaced_keys = MisplacedKeys({topic: count for topic, count in spec.keyed_inputs.items() if topic not in spec.between})
+        self._misplaced_keys = MisplacedKeys({t: count for t, count in spec.keyed_inputs.items() if t not in spec.between}, spec.joined)
         self._standbys = standbys = Standbys(spec, log, clock)
 
         facts = Facts(clock)

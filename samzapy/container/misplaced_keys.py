@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from samzapy.api.errors import shortened
@@ -37,10 +37,11 @@ class MisplacedKeys:
 
     Args:
         partitions: by topic, how many it has; only the inputs that matter.
+        joined: those whose records meet records of other topics, which may be internal ones of a program, where murmur2 places keys.
     """
 
-    def __init__(self, partitions: Mapping[str, int]) -> None:
-        self._are_joined = len(partitions) > 1
+    def __init__(self, partitions: Mapping[str, int], joined: Collection[str]) -> None:
+        self._joined = joined
         self._open = {topic: _Seen(count) for topic, count in partitions.items() if count > 1}
 
     @property
@@ -58,7 +59,7 @@ class MisplacedKeys:
             if before != message.partition():
                 self._warn(message.topic(), f"key {shortened(key)} is in partition {before} and in partition {message.partition()}")
                 continue
-            if len(seen.places) >= AT_LEAST and self._are_joined and (why := misplaced(seen.places, seen.partitions)):
+            if len(seen.places) >= AT_LEAST and message.topic() in self._joined and (why := misplaced(seen.places, seen.partitions)):
                 self._warn(message.topic(), why)
             elif len(seen.places) >= ENOUGH:
                 del self._open[message.topic()]

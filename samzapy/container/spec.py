@@ -149,7 +149,8 @@ class ContainerSpec:
     """One container of one run. Durations in seconds.
 
     `timed`: of a program, the topics over which its times go; None: one time goes over all inputs that have one.
-    `keyed_inputs` are those whose keys decide which task's state a record meets, with their partition counts when the run was planned.
+    `keyed_inputs` are those whose keys decide which task's state a record meets, with their partition counts when the run was planned; `joined`: those of
+    them whose records meet records of others.
     `prepare()` finds what serdes need elsewhere before the first record; it may raise RegistryUnreachable.
     `replaced_files()`: the files of the user's code that are others now than when this process imported them.
     `sweep(held)` removes stores of tasks that are not `held` and left this host long ago; returns whose.
@@ -179,6 +180,7 @@ class ContainerSpec:
     poll_records: int = 500
     fingerprint: Mapping[str, str] = field(default_factory=dict)
     keyed_inputs: Mapping[str, int] = field(default_factory=dict)
+    joined: Collection[str] = ()
     timed: Sequence[Sequence[str]] | None = None
     sweep: Callable[[Collection[str]], Collection[str]] = lambda held: ()
     prepare: Callable[[], None] = lambda: None

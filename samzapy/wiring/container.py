@@ -130,6 +130,7 @@ def container_spec(
         lease_s=settings.containers.lease_ms / seconds,
         fingerprint=fingerprint(settings, tasks, {t: topics[t].partitions for t in names.internal}, serdes, user.operators),
         keyed_inputs=partitions_of(names.keyed, tasks),  # as planned: they may have grown since
+        joined=names.joined,
         timed=None if settings.stages is None else settings.stages.timed,
         prepare=serdes.ready,
         sweep=lambda held: sweep(job_folder, held, time.time() - MOVED_AWAY_S, lambda path: RocksEngine(path, None)),

@@ -82,6 +82,12 @@ class JobTopics:
         return [topic for topic in self.read if topic in met and topic not in self.broadcast]
 
     @property
+    def joined(self) -> frozenset[str]:
+        """Those of them whose records meet records of others, which must have been placed by the same rule."""
+        groups = [self.keyed] if self.together is None else [[topic for topic in topics if topic in self.keyed] for topics in self.together]
+        return frozenset(topic for topics in groups if len(topics) > 1 for topic in topics)
+
+    @property
     def is_bound(self) -> bool:
         """Whether the number of the inputs' partitions decides which task has a key's state, so that it must not change. Of a program whose state lies
         behind internal topics it does not: these keep their partitions."""

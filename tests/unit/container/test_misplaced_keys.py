@@ -12,6 +12,7 @@ import pytest
 from samzapy.container.misplaced_keys import AT_LEAST, ENOUGH, MisplacedKeys, misplaced
 from samzapy.model.key_partition import murmur2
 from samzapy.model.offsets import TopicPartition
+from samzapy.streams import App
 from samzapy.testing import Harness
 from samzapy.testing.memory_partition import MemoryMessage
 
@@ -41,7 +42,7 @@ def batch(topic: str, place: Callable[[bytes], int]) -> list[MemoryMessage]:
 
 def looked_at(inputs: dict[str, Callable[[bytes], int]], caplog: pytest.LogCaptureFixture) -> list[str]:
     """What is said of these inputs after many batches."""
-    watch = MisplacedKeys(dict.fromkeys(inputs, COUNT))
+    watch = MisplacedKeys(dict.fromkeys(inputs, COUNT), inputs if len(inputs) > 1 else ())
     with caplog.at_level(logging.WARNING, "samzapy.inputs"):
         for _ in range(3):
             for topic, place in inputs.items():
@@ -75,7 +76,7 @@ def test_one_input_may_be_written_by_any_partitioner(caplog: pytest.LogCaptureFi
 
 
 def test_one_input_with_a_key_in_two_partitions_is_told_with_the_key(caplog: pytest.LogCaptureFixture) -> None:
-    watch = MisplacedKeys({"in": COUNT})
+    watch = MisplacedKeys({"in": COUNT}, ())
     places = [(b"ada", 0), (b"bob", 1), (b"ada", 2), (b"ada", 0)]
     with caplog.at_level(logging.WARNING, "samzapy.inputs"):
         watch.look([message("in", partition, at, key) for at, (key, partition) in enumerate(places)])
@@ -84,7 +85,7 @@ def test_one_input_with_a_key_in_two_partitions_is_told_with_the_key(caplog: pyt
 
 
 def test_few_keys_and_one_partition_say_nothing() -> None:
-    watch = MisplacedKeys({"a": COUNT, "b": 1})
+    watch = MisplacedKeys({"a": COUNT, "b": 1}, ("a", "b"))
     watch.look(batch("a", by_crc32)[: AT_LEAST - 1])
     watch.look(batch("b", lambda key: 0))
     assert not watch.is_done
@@ -121,3 +122,20 @@ def test_a_whole_job_that_joins_two_inputs_looks_at_them(tmp_path: Path, caplog:
             harness.send("two", "v", key=key.decode(), partition=by_crc32(key))
             harness.run()
     assert ["input two"] == [record.getMessage().partition(":")[0] for record in caplog.records if "murmur2" in record.getMessage()]
+
+
+def test_a_table_beside_an_internal_topic_is_looked_at_and_inputs_that_do_not_meet_are_not(caplog: pytest.LogCaptureFixture) -> None:
+    """Records that come through `key_by` are placed by murmur2: a table that is not has other keys than those it is asked for."""
+    app = App()
+    names = app.table("names", key=str, value=str)
+    events = app.stream("events", key=str, value=str)
+    events.key_by(lambda value: value, "by-value", key=str).lookup(names).map(str, value=str).to("out")
+    events.count("events-of-key")
+    with Harness(app, tasks=COUNT) as h, caplog.at_level(logging.WARNING, "samzapy.inputs"):
+        for at, key in enumerate(KEYS):
+            for topic in ("names", "events"):
+                h.send(topic, "v", key=key.decode(), partition=by_crc32(key))
+            if at % 8 == 0:
+                h.run()
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert told.startswith("input names: ")
