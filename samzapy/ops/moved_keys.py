@@ -13,7 +13,7 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.key_partition import partition_of_key
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.forgetting import OF_INTERNAL, key_partitions_subject
-from samzapy.plan.state_compatibility import other_way_out
+from samzapy.plan.state_compatibility import dropped
 from samzapy.ports import Clock, Consumer, Log
 from samzapy.readers import read_ranges
 from samzapy.wiring.fingerprint import key_partitions
@@ -69,5 +69,5 @@ def _refused(name: str, partition: int, moved: list[bytes], looked_at: int, to: 
         f"{to}): they come through an internal topic now, which places keys by murmur2, as Java's producers do. The input they came from before is written "
         "with another partitioner.",
         f"Take the new `key_by` or `repartition` before {name!r} out again. Or do both: 1. give {name!r} another name, so it begins empty; "
-        f"2. {other_way_out(name)}",
+        f"2. {dropped(name)}",
     )

@@ -139,16 +139,13 @@ def _other_member(was: Mapping[str, int], now: Mapping[str, int]) -> tuple[str, 
     return next(((name, names[number], number) for name, number in in_order if number in names and now.get(name) != number), None)
 
 
-OPEN_WINDOWS = "If it is a window, the records of its open windows are deleted, too."
-
-
 def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
     old = checkpoint.fingerprint[subject]
     if subject.startswith(OPERATOR):
         name = subject.removeprefix(OPERATOR)
         return Refuse(
             f"{subject} was {old!r} when its state was written; the program now says {new!r}, which cannot go on with that state.",
-            f"Change that back; or do both: 1. give {name!r} another name, so it begins empty; 2. {_drop(name)} {OPEN_WINDOWS}",
+            f"Change that back; or do both: 1. give {name!r} another name, so it begins empty; 2. {dropped(name)}",
         )
     if subject.startswith(INTERNAL):
         name, topic = subject.removeprefix(INTERNAL), Job(checkpoint.job, checkpoint.id).internal_topic(subject.removeprefix(INTERNAL))
@@ -176,7 +173,7 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
         return Refuse(
             f"the keys of {name!r} were in {_partitions(old)}, and would be in {_partitions(new)}: they come through another topic now, or their topic has got "
             "more partitions. Keys would go to other tasks than their state.",
-            f"{_back(old, new)} Or do both: 1. give {name!r} another name, so it begins empty; 2. {_drop(name)} {OPEN_WINDOWS}",
+            f"{_back(old, new)} Or do both: 1. give {name!r} another name, so it begins empty; 2. {dropped(name)}",
         )
     if subject.endswith(TABLE):
         name = next((s for s in checkpoint.stores if subject == table_subject(s)), "NAME")
@@ -192,7 +189,7 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
     if store:
         return Refuse(
             f"{subject} was {old} when its state was written; the program now says {new}, which cannot go on with that state.",
-            f"Change that back; or do both: 1. give {store!r} another name, so it begins empty; 2. {_drop(store)} {OPEN_WINDOWS}",
+            f"Change that back; or do both: 1. give {store!r} another name, so it begins empty; 2. {dropped(store)}",
         )
     if subject.endswith(KEY_FIELDS):
         return Refuse(
@@ -279,7 +276,7 @@ def _gone_of_program(checkpoint: Checkpoint, name: str, stores: Mapping[str, boo
     back = f"Name it {name!r} (state is found by its name; to show another word, use `label`)" if near else f"Put {name!r} back"
     return Refuse(
         f"{name!r} has state, in changelog {checkpoint.stores[name].topic}, and is not in the program any more{renamed}",
-        f"{back}; or, {_drop(name)} {OPEN_WINDOWS}",
+        f"{back}; or, {dropped(name)}",
     )
 
 
@@ -315,6 +312,6 @@ def _drop(name: str) -> str:
     return f"to delete its state permanently, run `samzapy state drop JOB.yaml {name}`, which shows what it would do; then add `--execute`."
 
 
-def other_way_out(name: str) -> str:
-    """Deleting the state of a store of a program."""
-    return f"{_drop(name)} {OPEN_WINDOWS}"
+def dropped(name: str) -> str:
+    """How the state of a program's store is deleted, and what goes with it."""
+    return f"{_drop(name)} If it is a window, the records of its open windows are deleted, too."
