@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import time
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -59,10 +60,14 @@ def _why(refused: dict[str, Any]) -> str:
     return str(refused["error"] if "error" in refused else refused["detail"])
 
 
+RUN_ID = re.compile(r"[\w-]{0,100}", re.ASCII)
+
+
 def is_status(answer: dict[str, Any]) -> bool:
     """Whether this has the form of a coordinator's status: the lease's URL may lead to another server."""
     return (
         all(isinstance(answer.get(name), str) for name in ("job", "id", "state", "run_id", "coordinator"))
+        and RUN_ID.fullmatch(answer["run_id"]) is not None  # it becomes a part of a path
         and all(_are_objects(answer.get(name)) for name in ("containers", "tasks", "moves"))
         and all({"id", "state", "pid", "tasks", "reason"} <= c.keys() and isinstance(c["tasks"], list) for c in answer["containers"])
         and all({"name", "state", "stores"} <= t.keys() and isinstance(t["stores"], dict) for t in answer["tasks"])

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from samzapy.api.errors import ClusterUnreachable, NotAuthorized, OwnedElsewhere, StateRefused
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError, NotAuthorized, OwnedElsewhere, SamzapyError, StateRefused
 from samzapy.cli.begun import Begun, begun_here
 from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S, http_json, is_status
 from samzapy.cli.loading import load
@@ -17,6 +17,7 @@ from samzapy.cli.this_process import is_gone, is_there
 from samzapy.clock import SystemClock
 from samzapy.config.load import LoadedJob
 from samzapy.config.schema import Settings
+from samzapy.coordinator.token import read_token, token_path
 from samzapy.http_client import trust
 from samzapy.model.ownership import LeaseRecord, Ledger
 from samzapy.ops.acls import explained
@@ -77,6 +78,7 @@ class Job:
         if loaded.settings.web.tls is not None:
             trust(loaded.settings.web.tls.cert)
         self.names = job_of(loaded.settings)
+        self._token = ("", "")  # of which run, and what it is, if it is known here
         self.clock = SystemClock()
 
     def __enter__(self) -> Self:
@@ -187,12 +189,37 @@ class Job:
 
     def _status_at(self, url: str, timeout_s: float = HTTP_TIMEOUT_S) -> dict[str, Any] | None:
         try:
-            answer = http_json("GET", url + "/api/v1/status", timeout_s=timeout_s)
+            answer = self.full_status(url, timeout_s)
         except ClusterUnreachable:
             return None
         if not is_status(answer):
             return None
         return answer if answer.get("job") == self.settings.job and answer.get("id") == self.settings.id else None
+
+    def full_status(self, url: str, timeout_s: float) -> dict[str, Any]:
+        """What answers there: with the texts of errors, if the run's token is in this user's state directory.
+
+        Raises:
+            ClusterUnreachable: no answer.
+        """
+        answer = http_json("GET", url + "/api/v1/status", timeout_s=timeout_s)
+        if not is_status(answer):
+            return answer
+        if answer["run_id"] != self._token[0]:
+            self._token = answer["run_id"], self._token_of(answer["run_id"])
+        if not self._token[1]:
+            return answer
+        try:
+            return http_json("GET", url + "/api/v1/status", self._token[1], timeout_s=timeout_s)
+        except (ClusterUnreachable, ConfigurationError):  # it has ended meanwhile, or is another one
+            return answer
+
+    def _token_of(self, run_id: str) -> str:
+        """"" where it is not known."""
+        try:
+            return read_token(token_path(Path(self.settings.state.dir), self.cluster_id(), str(self.names), run_id), is_ours=True)
+        except SamzapyError:
+            return ""
 
     def _lease_url(self) -> str | None:
         lease = self.lease()

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.cli.common import JobFile, MoreFiles, Sets, as_called
-from samzapy.cli.coordinator_http import http_json, is_status
+from samzapy.cli.coordinator_http import is_status
 from samzapy.cli.inspect import say_no_answer
 from samzapy.cli.job import Job
 from samzapy.cli.output import unescaped
@@ -57,14 +57,14 @@ def top(
         with Live(screen(status, sort, tasks), console=console, screen=True, auto_refresh=False) as live:
             while True:
                 time.sleep(EVERY_S)
-                status, stale = _again(url, status)
+                status, stale = _again(job, url, status)
                 live.update(screen(status, sort, tasks, stale), refresh=True)
 
 
-def _again(url: str, before: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _again(job: Job, url: str, before: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """The status now; the one before, and why, where nobody answers."""
     try:
-        answer = http_json("GET", url + "/api/v1/status", timeout_s=EVERY_S * 3)
+        answer = job.full_status(url, EVERY_S * 3)
     except ClusterUnreachable as error:
         return before, f"not refreshed: {error.message}"
     return (answer, "") if is_status(answer) else (before, "not refreshed: the answer is not from samzapy")

@@ -10,6 +10,7 @@ from samzapy.ports import Clock, Message
 
 LOG = logging.getLogger("samzapy.container")
 TOLD_AFTER_S, TOLD_AGAIN_S = 5.0, 60.0
+BEFORE_ERROR = " times (on_error.retries): "
 
 
 class RetryNotice:
@@ -33,7 +34,7 @@ class RetryNotice:
             self._tell_at = now + TOLD_AGAIN_S
             what = f"{type(error).__name__}: {error}"[:200]
             record = f"record {origin_of(message)} failed {attempts} times in {now - self._since:.0f} s, and its container waits"
-            self._inputs.all_wait = f"{record}: it is tried again up to {self._retries} times (on_error.retries): {what}"
+            self._inputs.all_wait = f"{record}: it is tried again up to {self._retries}{BEFORE_ERROR}{what}"
             LOG.warning("%s", self._inputs.all_wait)
 
     def ended(self) -> None:

@@ -10,6 +10,7 @@ from samzapy.web import schemas as s
 from samzapy.web.access import NAMES, May
 from samzapy.web.facts import filtered, ordered
 from samzapy.web.graph import graph_of
+from samzapy.web.open_status import open_status
 from samzapy.web.route import Asked, J, Query, Route
 from samzapy.web.route_errors import NotFound
 from samzapy.web.routes_contents import CONTENTS
@@ -64,6 +65,11 @@ def _partition(text: str) -> dict[str, Any]:
     return {"system": system, "stream": stream, "partitionId": int(partition)}
 
 
+def _status(asked: Asked) -> dict[str, Any]:
+    status = asked.facts.status()
+    return status if asked.caller.may >= May.VIEW else open_status(status)
+
+
 def _rows(asked: Asked) -> dict[str, Any]:
     query = asked.query
     found = ordered(filtered(asked.facts.status()["tasks"], query["find"]), query["sort"])
@@ -104,7 +110,7 @@ TABLE: tuple[Route, ...] = (
     *CONTENTS,
     Route("GET", "/v1/me", "me", OPEN, "What this token may do", s.Me, _me),
     Route("GET", "/v1/jobs", "jobs", OPEN, "The jobs of this Kafka cluster, as far as this token shows them", s.Jobs, _jobs),
-    Route("GET", J, "status", OPEN, "The status document", s.Status, lambda a: a.facts.status()),
+    Route("GET", J, "status", OPEN, "The status document", s.Status, _status),
     Route(
         "PUT", J, "set-status", OPERATE, "Samza's way to stop a job: ?status=stopped", s.Effect, lambda a: a.actions.stop(a.by, False),
         (Query("status", str, "stopped", "The state that is wanted.", choices=("stopped",)),),

@@ -11,6 +11,7 @@ from samzapy.api.errors import ClusterUnreachable
 from samzapy.web.app import web_app
 from samzapy.web.cluster import FRESH_S, Cluster
 from samzapy.web.frames import View, make_frame
+from samzapy.web.open_status import HIDDEN
 from samzapy.web.stopped_job import FRESH_S as STILL_FRESH_S
 from samzapy.web.stopped_job import Still
 from tests.page.staged import ABOUT, TOKEN, Stage, contents, live
@@ -47,7 +48,7 @@ def test_nothing_can_be_done_and_the_refusal_says_what_can(client: TestClient, r
 
 
 def test_it_tells_how_the_last_run_ended_what_waits_and_what_to_type(client: TestClient) -> None:
-    status = client.get(J).json()
+    status = client.get(J, headers=BEARER[VIEW]).json()
     assert ("FAILED", 1234, FAILED_RUN.run_id) == (status["state"], status["rates"]["lag"], status["last_run"]["run_id"])
     assert [1234, 0] == [task["lag"] for task in status["tasks"]]
     (hint,) = status["hints"]
@@ -57,6 +58,11 @@ def test_it_tells_how_the_last_run_ended_what_waits_and_what_to_type(client: Tes
     events = client.get(f"{J}/events", headers=BEARER[VIEW]).json()["items"]
     assert ["the job is RUNNING", "container 1 failed"] == [event["text"] for event in events]
     assert ["ValueError"] == [group["type"] for group in client.get(f"{J}/errors", headers=BEARER[VIEW]).json()["items"]]
+    assert "no such page" in status["last_run"]["error"]
+    for path in (J, "/api/v1/status"):
+        told = client.get(path).text
+        assert "no such page" not in told
+        assert f"SZ200: {HIDDEN}" in told
     assert "config" not in status["last_run"]
 
 
