@@ -54,7 +54,8 @@ def _equal_again(counts: Mapping[str, int], internal: Collection[str]) -> str:
     inputs = sorted(topic for topic, n in counts.items() if n == most and topic not in internal)
     if not inputs:
         grown = " and ".join(sorted(topic for topic, n in counts.items() if n == most))
-        return f"If somebody added partitions to {grown}, nothing is lost. {KEEPS_PARTITIONS}"
+        asked = "If the program says `partitions=`, give the same number for all of them."
+        return f"{asked} If somebody added partitions to {grown}, nothing is lost. {KEEPS_PARTITIONS}"
     return (
         f"If somebody added partitions to {' and '.join(inputs)}, give the job a new `id`, or run `samzapy reset JOB.yaml`, and read the inputs again from "
         "the start. Otherwise give the internal topics other names in the program."

@@ -15,6 +15,7 @@ from samzapy.config.errors import ConfigError, Problem
 from samzapy.config.schema import Settings
 from samzapy.config.tree import dotted
 from samzapy.config.units import parse_duration
+from samzapy.ops.topics import growing
 from samzapy.plan.topics import INTERNAL, what_is_wrong
 from samzapy.ports import Log, SchemaRegistry, TopicSpec
 from samzapy.streams.app import App
@@ -89,6 +90,7 @@ class HarnessJob:
 
         Raises:
             TopicMisconfigured: the program says another number of partitions for an internal topic than it has.
+            StateMismatch: the job would have more tasks than its state was kept by.
         """
         inputs = self.settings.inputs
         with log.admin() as admin:
@@ -107,8 +109,10 @@ class HarnessJob:
             specs += [TopicSpec(topic, count, COMPACTED) for topic in [*logs, job.checkpoint_topic]]
             specs += [TopicSpec(job.dead_letter_topic, count), TopicSpec(job.coordinator_topic, 1, COMPACTED)]
             wanted = {spec.name: spec for spec in reversed(specs)}
-            missing = wanted.keys() - admin.topics(wanted).keys()
-            admin.create([spec for name, spec in wanted.items() if name in missing])
+            there = admin.topics(wanted)
+            admin.create([spec for name, spec in wanted.items() if name not in there])
+            for topic in growing(self.settings, {**admin.topics(self.topics.read), **there}, count):
+                admin.grow(topic, count)
         return list(wanted)
 
 

@@ -22,6 +22,7 @@ from samzapy import (
     TaskCoordinator,
     TaskError,
 )
+from samzapy.streams import App
 from samzapy.testing import Harness
 from samzapy.testing.seen import Records
 
@@ -198,6 +199,25 @@ def test_a_restart_may_change_the_job_file() -> None:
         h.run()
         assert [("a", 2), ("c", 4)] == h.output("n-doubled")
         assert (1, "skip") == (h.metric("skipped"), h.container._spec.on_error)
+
+
+def numbers(partitions: int | None) -> App:
+    app = App()
+    passed = app.stream("n", key=str, value=int)
+    keyed = passed if partitions is None else passed.key_by(str, "by_value", key=str, partitions=partitions)
+    keyed.to("out", key=str, value=int)
+    return app
+
+
+def test_a_restart_may_need_more_tasks() -> None:
+    with Harness(numbers(None), tasks=2) as h:
+        h.send("n", 1, key="a")
+        h.run()
+        h.restart(numbers(5))
+        for number in range(2, 20):
+            h.send("n", number, key="b")
+        h.run()
+        assert sorted([("a", 1), *((str(n), n) for n in range(2, 20))]) == sorted(h.output("out"))
 
 
 def test_time_is_given_in_seconds_or_as_in_a_job_file() -> None:
