@@ -6,7 +6,8 @@ import logging
 import os
 import sys
 import traceback
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -14,7 +15,7 @@ from typing import Any, TextIO, cast
 import typer
 
 from samzapy.api import exit_codes
-from samzapy.api.errors import InternalError, SamzapyError
+from samzapy.api.errors import ConfigurationError, InternalError, SamzapyError
 from samzapy.cli.commands import OPTIONS, CommandGroup, command_in
 from samzapy.cli.common import NamesJob, as_called, say_as
 from samzapy.cli.folding import QUOTED, folded
@@ -87,7 +88,7 @@ def exit_code(arguments: list[str]) -> int:
 def _exit_code(arguments: list[str]) -> int:
     stderr = cast(TextIO, Errors(sys.stderr))
     try:
-        with checked_output():
+        with checked_output(), _directory_known():
             result = app(args=arguments, standalone_mode=False)
     except ConfigError as error:
         _debug()
@@ -120,6 +121,22 @@ def _exit_code(arguments: list[str]) -> int:
     if result == EXIT_OF_SIGINT:  # typer makes that of a KeyboardInterrupt, or of an Abort
         stderr.write(INTERRUPTED)
     return result if isinstance(result, int) else exit_codes.OK
+
+
+@contextmanager
+def _directory_known() -> Iterator[None]:
+    """Most commands name files from the current directory; a shell may be left in one that a deployment replaced."""
+    try:
+        yield
+    except FileNotFoundError:
+        try:
+            os.getcwd()  # noqa: PTH109
+        except FileNotFoundError:
+            raise ConfigurationError(
+                "the directory that this shell is in was deleted.",
+                "Change into one that exists, `cd /path/of/the/job`, and give the command again; a job that runs goes on.",
+            ) from None
+        raise
 
 
 def was_interrupted(error: BaseException) -> bool:

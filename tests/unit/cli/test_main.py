@@ -6,6 +6,7 @@ import io
 import logging
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +41,22 @@ def test_what_nobody_foresaw_is_a_sentence_too(capsys: pytest.CaptureFixture[str
 def test_what_cannot_be_is_refused_before_anybody_is_asked(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert 2 == exit_code(arguments)
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["validate", "status"])
+def test_a_directory_that_was_deleted_under_the_shell_is_said(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+
+    assert 2 == exit_code([command, str(Path(__file__).parents[3] / "config" / "page-views.yaml")])
+
+    told = capsys.readouterr().err
+    assert "the directory that this shell is in was deleted" in told
+    assert "SZ900" not in told
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
