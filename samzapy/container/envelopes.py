@@ -12,8 +12,9 @@ from samzapy.api.envelope import IncomingMessageEnvelope, SystemStreamPartition
 _NOT_YET: Any = object()
 
 
-class RecordEnvelope(IncomingMessageEnvelope[Any, Any], msgspec.Struct, eq=False):
-    """A record, decoded."""
+class RecordEnvelope(IncomingMessageEnvelope[Any, Any], msgspec.Struct, eq=False, gc=False):
+    """A record, decoded. The garbage collector does not look into it, which saves a quarter of the time to make one. So an envelope that a task
+    puts into its own message is never freed; any other is."""
 
     key: Any
     message: Any

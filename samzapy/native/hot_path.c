@@ -7,9 +7,9 @@
  * Objects are read at the offsets of their classes' `__slots__`, which are asked for once. Every value that code of the user's might release
  * meanwhile is owned (Py_INCREF) while that code runs.
  */
+#include "serdes.c"
 #include "stores.c"
 #include "sends.c"
-#include "serdes.c"
 #include "messages.c"
 #include "hot_loop.c"
 
@@ -40,6 +40,9 @@ PyMODINIT_FUNC PyInit__hot_path(void) {
     Encode_Type.tp_traverse = encode_traverse;
     Encode_Type.tp_clear = encode_clear;
     if ((minus_one = PyLong_FromLong(-1)) == NULL || (zero = PyLong_FromLong(0)) == NULL) return NULL;
+    if ((same_bytes = PyObject_GetAttrString((PyObject *)&PyBytes_Type, "__bytes__")) == NULL) return NULL;
+    if ((bytes_decode = PyObject_GetAttrString((PyObject *)&PyBytes_Type, "decode")) == NULL) return NULL;
+    if ((str_encode = PyObject_GetAttrString((PyObject *)&PyUnicode_Type, "encode")) == NULL) return NULL;
     for (i = 0; i < (int)(sizeof names / sizeof names[0]); i++) {
         if ((*names[i].at = PyUnicode_InternFromString(names[i].text)) == NULL) return NULL;
     }

@@ -43,7 +43,7 @@ static PyObject *send(PyObject *callable, PyObject *const *args, size_t nargsf, 
     if (key == Py_None) {
         data = Py_NewRef(Py_None);
     } else {
-        data = PyObject_CallOneArg(PyTuple_GET_ITEM(output, 2), key);
+        data = call_serde(PyTuple_GET_ITEM(output, 2), key);
         if (data == NULL) {
             if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError)) return NULL;
             PyErr_Clear();
@@ -55,7 +55,7 @@ static PyObject *send(PyObject *callable, PyObject *const *args, size_t nargsf, 
     if (args[2] == Py_None) {
         value = Py_NewRef(Py_None);
     } else {
-        value = PyObject_CallOneArg(PyTuple_GET_ITEM(output, 3), args[2]);
+        value = call_serde(PyTuple_GET_ITEM(output, 3), args[2]);
         if (value == NULL) goto failed;
         if (!PyBytes_CheckExact(value)) goto slow;
         size += PyBytes_GET_SIZE(value);
@@ -100,9 +100,24 @@ static PyObject *send_new(PyTypeObject *type, PyObject *args, PyObject *kwds) {
 
 static PyTypeObject Send_Type = METHOD_TYPE("Send", Send, send_new);
 
+/* (topic, value, key, partition) of a record, as a new reference: `*kept`, refilled for one record after the other unless somebody holds it. */
+static PyObject *first_four(PyObject **kept, PyObject *record) {
+    Py_ssize_t i;
+    if (*kept == NULL || Py_REFCNT(*kept) != 1) {
+        Py_XSETREF(*kept, PyTuple_GetSlice(record, 0, 4));
+        return Py_XNewRef(*kept);
+    }
+    for (i = 0; i < 4; i++) {
+        PyObject *before = PyTuple_GET_ITEM(*kept, i);
+        PyTuple_SET_ITEM(*kept, i, Py_NewRef(PyTuple_GET_ITEM(record, i)));
+        Py_DECREF(before);
+    }
+    return Py_NewRef(*kept);
+}
+
 /* produce_all(produce, records, timed, refusals): how many records `produce` took, before it raised one of `refusals`. */
 static PyObject *produce_all(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    PyObject *produce, *records, *timed, *refusals;
+    PyObject *produce, *records, *timed, *refusals, *kept = NULL;
     Py_ssize_t i;
     if (count != 4 || !PyList_CheckExact(args[1]) || !PySet_Check(args[2])) {
         PyErr_SetString(PyExc_TypeError, "produce_all takes a function, a list of records, a set of topics and classes of exceptions");
@@ -117,7 +132,7 @@ static PyObject *produce_all(PyObject *module, PyObject *const *args, Py_ssize_t
         int has_time, has_headers;
         if (!PyTuple_CheckExact(record) || PyTuple_GET_SIZE(record) != 6) {
             PyErr_SetString(PyExc_TypeError, "a record is (topic, value, key, partition, time, headers)");
-            return NULL;
+            goto failed;
         }
         Py_INCREF(record);
         time = PyTuple_GET_ITEM(record, 4);
@@ -126,10 +141,10 @@ static PyObject *produce_all(PyObject *module, PyObject *const *args, Py_ssize_t
         has_headers = headers == Py_None ? 0 : PyObject_IsTrue(headers);
         if (has_time < 0 || has_headers < 0) {
             Py_DECREF(record);
-            return NULL;
+            goto failed;
         }
         if (!has_time && !has_headers) {
-            arguments = PyTuple_GetSlice(record, 0, 4);
+            arguments = first_four(&kept, record);
         } else {
             PyObject *pairs = has_headers ? PySequence_List(headers) : Py_NewRef(Py_None);
             if (pairs != NULL && (!has_time || PySet_Add(timed, PyTuple_GET_ITEM(record, 0)) == 0)) {
@@ -139,15 +154,19 @@ static PyObject *produce_all(PyObject *module, PyObject *const *args, Py_ssize_t
             Py_XDECREF(pairs);
         }
         Py_DECREF(record);
-        if (arguments == NULL) return NULL;
+        if (arguments == NULL) goto failed;
         done = PyObject_Call(produce, arguments, NULL);
         Py_DECREF(arguments);
         if (done == NULL) {
-            if (!PyErr_ExceptionMatches(refusals)) return NULL;
+            if (!PyErr_ExceptionMatches(refusals)) goto failed;
             PyErr_Clear();
             break;
         }
         Py_DECREF(done);
     }
+    Py_XDECREF(kept);
     return PyLong_FromSsize_t(i);
+failed:
+    Py_XDECREF(kept);
+    return NULL;
 }

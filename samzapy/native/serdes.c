@@ -1,6 +1,8 @@
 /* Encoders and decoders (serde/basic.py, serde/record.py). */
 #include "method.h"
 
+static PyObject *same_bytes, *bytes_decode, *str_encode; /* bytes.__bytes__, bytes.decode, str.encode */
+
 /* A decoder: `function(data)` for bytes of at most `most`; if it raises an Exception, and for all else, `slow(data)`. */
 typedef struct {
     METHOD_HEAD
@@ -14,7 +16,11 @@ static PyObject *decode(PyObject *callable, PyObject *const *args, size_t nargsf
     if (kwnames != NULL || PyVectorcall_NARGS(nargsf) != 1 || !PyBytes_CheckExact(args[0]) || PyBytes_GET_SIZE(args[0]) > m->most) {
         return slowly(m, args, nargsf, kwnames);
     }
-    decoded = PyObject_CallOneArg(m->function, args[0]);
+    if (m->function == bytes_decode) {
+        decoded = PyUnicode_DecodeUTF8(PyBytes_AS_STRING(args[0]), PyBytes_GET_SIZE(args[0]), NULL);
+    } else {
+        decoded = PyObject_CallOneArg(m->function, args[0]);
+    }
     if (decoded != NULL || !PyErr_ExceptionMatches(PyExc_Exception)) return decoded;
     PyErr_Clear();
     return slowly(m, args, nargsf, kwnames);
@@ -204,3 +210,12 @@ static PyObject *decode_integer_new(PyTypeObject *type, PyObject *args, PyObject
 
 static PyTypeObject EncodeInteger_Type = METHOD_TYPE("EncodeInteger", Integer, encode_integer_new);
 static PyTypeObject DecodeInteger_Type = METHOD_TYPE("DecodeInteger", Integer, decode_integer_new);
+
+/* `function(argument)`. What serdes use most is done here, because a call through Python takes longer than it does. */
+static PyObject *call_serde(PyObject *function, PyObject *argument) {
+    if (function == same_bytes && PyBytes_CheckExact(argument)) return Py_NewRef(argument);
+    if (function == str_encode && PyUnicode_CheckExact(argument)) return PyUnicode_AsUTF8String(argument);
+    if (Py_IS_TYPE(function, &Decode_Type)) return decode(function, &argument, 1, NULL);
+    if (Py_IS_TYPE(function, &Encode_Type)) return encode(function, &argument, 1, NULL);
+    return PyObject_CallOneArg(function, argument);
+}

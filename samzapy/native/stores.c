@@ -34,7 +34,7 @@ static PyObject *store_get(PyObject *callable, PyObject *const *args, size_t nar
     }
     self = args[0];
     if (SLOT(self, m->live) == NULL || SLOT(self, m->quick_key) == NULL || SLOT(self, m->decode_value) == NULL) return slowly(m, args, nargsf, kwnames);
-    data = PyObject_CallOneArg(SLOT(self, m->quick_key), args[1]);
+    data = call_serde(SLOT(self, m->quick_key), args[1]);
     if (data == NULL) {
         if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError)) return NULL;
         PyErr_Clear();
@@ -56,7 +56,7 @@ static PyObject *store_get(PyObject *callable, PyObject *const *args, size_t nar
         Py_DECREF(value);
         return Py_NewRef(count == 3 ? args[2] : Py_None);
     }
-    decoded = PyObject_CallOneArg(SLOT(self, m->decode_value), value);
+    decoded = call_serde(SLOT(self, m->decode_value), value);
     Py_DECREF(value);
     if (decoded == NULL && PyErr_ExceptionMatches(m->serde_error)) {
         PyErr_Clear();
@@ -102,13 +102,13 @@ static PyObject *store_put(PyObject *callable, PyObject *const *args, size_t nar
     }
     self = args[0];
     if (SLOT(self, m->quick_key) == NULL || SLOT(self, m->encode_value) == NULL) return slowly(m, args, nargsf, kwnames);
-    data = PyObject_CallOneArg(SLOT(self, m->quick_key), args[1]);
+    data = call_serde(SLOT(self, m->quick_key), args[1]);
     if (data == NULL) {
         if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError)) return NULL;
         PyErr_Clear();
         return slowly(m, args, nargsf, kwnames);
     }
-    value = PyObject_CallOneArg(SLOT(self, m->encode_value), args[2]);
+    value = call_serde(SLOT(self, m->encode_value), args[2]);
     if (value == NULL) {
         Py_DECREF(data);
         return NULL;

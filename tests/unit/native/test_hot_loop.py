@@ -115,7 +115,7 @@ def batch_of(make: Any, draw: random.Random, records: int) -> list[Any]:
     batch, topic, partition = [], "in", 0
     for offset in range(records):
         if draw.random() < 0.1:
-            topic, partition = draw.choice(["in", "other"]), draw.choice([0, 1, 300])
+            topic, partition = draw.choice(["in", "on", "other"]), draw.choice([0, 1, 300])
         key, value = draw.choice([None, b"a", b"b", b"\xff"]), draw.choice([None, b"1", b'{"a":2}', b"{"])
         if draw.random() < 0.8:
             key, value = b"k", b"1"

@@ -19,6 +19,7 @@ pytestmark = needs_native
 def collector() -> Collector:
     return Collector({
         "out": OutputSpec("out", serde_named("string", []), serde_named("json", []), 4, 500),
+        "bytes": OutputSpec("bytes", serde_named("bytes", []), serde_named("bytes", []), 1, 500),
         "numbers": OutputSpec("numbers", serde_named("integer", []), serde_named("bytes", []), 1, 500),
     })
 
@@ -43,6 +44,12 @@ CALLS: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
     (("out", "x" * 600), {}),
     (("out", "x", "k" * 600), {}),
     (("out", "x", 7), {}),
+    (("out", "x", "ä"), {}),
+    (("out", "x", "\ud800"), {}),
+    (("bytes", b"x", b"k"), {}),
+    (("bytes", b"x", bytearray(b"k")), {}),
+    (("bytes", b"x", memoryview(b"k")), {}),
+    (("bytes", b"x", "k"), {}),
     (("out", {1}), {}),
     (("out", float("nan")), {}),
     (("out", "null"), {}),
@@ -111,3 +118,16 @@ def test_records_are_produced_up_to_the_one_that_is_refused(fails_at: int, error
 
     refusals = (BufferError, KafkaException)
     assert produced(lambda *args: native.hot_path.produce_all(*args, refusals)) == produced(_produce_all)
+
+
+def test_a_producer_may_keep_what_it_is_given() -> None:
+    """The arguments of one call are used again for the next one only if nobody holds them."""
+
+    class Kept(Exception):  # noqa: N818  an exception keeps the very tuple that it is made of
+        def __init__(self, *_: Any) -> None:
+            kept.append(self)
+
+    kept: list[Kept] = []
+    records: list[Any] = [("out", b"%d" % i, b"k", -1, 0, None) for i in range(3)]
+    assert native.hot_path.produce_all(Kept, records, set(), ()) == 3
+    assert [one.args for one in kept] == [("out", b"0", b"k", -1), ("out", b"1", b"k", -1), ("out", b"2", b"k", -1)]
