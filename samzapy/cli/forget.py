@@ -10,6 +10,7 @@ from samzapy.api.errors import ConfigurationError
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.job import Job
 from samzapy.cli.this_process import this_process
+from samzapy.cli.undeletable import refuse_undeletable
 from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME
 from samzapy.config.schema import Settings
 from samzapy.coordinator.forgetting import Forgetting, Forgotten
@@ -48,9 +49,12 @@ def drop(
             f"store {store!r} is in the job file.", f"{empty}; to drop this one, remove it from `stores:` first, or set its `changelog: false`."
         )
     with job:
-        forgetting = _forgetting(job)
         refuse_unremovable(job.local_state(), job.settings.state.dir)
-        found = forgetting.store(store, _other_changelogs(job.settings, store), execute)
+        used = _other_changelogs(job.settings, store)
+        found = _forgetting(job).store(store, used, execute=False)
+        refuse_undeletable([*found.topics, *found.left_over], "dropping this store", job.log, execute)
+        if execute:
+            found = _forgetting(job).store(store, used, execute=True)
         if not found.before and not found.left_over:
             raise ConfigurationError(f"no checkpoint of this job names a store {store!r}.", "`samzapy checkpoint show JOB.yaml` lists the stores.")
         _say_tasks(found, f"store {store}", execute)

@@ -130,7 +130,7 @@ def _directory_known() -> Iterator[None]:
         yield
     except FileNotFoundError:
         try:
-            os.getcwd()  # noqa: PTH109
+            os.getcwd()
         except FileNotFoundError:
             raise ConfigurationError(
                 "the directory that this shell is in was deleted.",

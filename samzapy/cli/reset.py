@@ -12,6 +12,7 @@ import typer
 from samzapy.api.errors import ConfigurationError, StateRefused
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.job import Job
+from samzapy.cli.undeletable import refuse_undeletable
 from samzapy.clock import SystemClock
 from samzapy.config.schema import Settings
 from samzapy.model.checkpoint import Checkpoint
@@ -68,6 +69,7 @@ def reset(
             topics = sorted(admin.topics([*forgotten, job.names.coordinator_topic]))
             folder = job.local_state()
             had_folder = folder.exists()
+            refuse_undeletable(topics, "this reset", job.log, execute)
             for topic in topics:
                 say(f"{'deleting' if execute else 'would delete'} topic {topic}")
             if folder.exists() and not coordinator:

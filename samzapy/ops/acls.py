@@ -98,14 +98,22 @@ def explained(error: NotAuthorized, settings: Settings, log: Log) -> NotAuthoriz
 
 def also_needed(error: NotAuthorized, operation: str, topics: Iterable[str], purpose: str, log: Log) -> NotAuthorized:
     """The error of a command that needs more than the job does, with what is missing. `operation`: on these topics; `purpose`: what for."""
-    wanted = [Access(TOPIC, topic, (operation,), purpose) for topic in sorted(topics)]
     try:
-        with log.admin() as admin:
-            missing = admin.missing_access(wanted)
+        return not_allowed(operation, topics, purpose, log) or error
     except LogError:
         return error
+
+
+def not_allowed(operation: str, topics: Iterable[str], purpose: str, log: Log) -> NotAuthorized | None:
+    """The error of a command that needs an operation on these topics, where this user is not allowed it: asked before the command changes anything.
+
+    Raises:
+        LogError: Kafka could not be asked.
+    """
+    with log.admin() as admin:
+        missing = admin.missing_access([Access(TOPIC, topic, (operation,), purpose) for topic in sorted(topics)])
     if not missing:
-        return error
+        return None
     named = "; ".join(f"{access} is missing" for access in missing)
     return NotAuthorized(
         f"{purpose} needs more than the job itself: {named}.", "Allow it to this user, or run the command as a user that has it."

@@ -319,6 +319,36 @@ def test_a_command_that_needs_more_than_the_job_names_it(secured: Secured, tmp_p
 
 
 @pytest.mark.prove
+def test_what_may_not_be_deleted_is_named_before_anything_is_deleted(secured: Secured, tmp_path: Path, unique: str) -> None:
+    job = SecuredJob(secured, tmp_path, unique)
+    grant(job.admin_settings, PRINCIPAL, job.needs)
+    changelog, checkpoints = f"{job.name}-1-counts-changelog", f"__samza_checkpoint_{job.name.replace('-', '_')}_1"
+    grant(job.admin_settings, PRINCIPAL, [Access("topic", checkpoints, ("Delete",), "one of those that a reset deletes")])
+    job.feed(["a", "b"])
+    assert 0 == job.command("run", "--local", "--until-end").returncode
+    before = AdminClient(job.admin_settings).list_topics(timeout=LIMIT_S).topics.keys()
+
+    shown, refused = job.command("reset"), job.command("reset", "--execute")
+    assert (0, True) == (shown.returncode, "--execute would be refused: this reset needs more" in shown.stderr), shown.stderr
+    assert (4, True) == (refused.returncode, f"Delete on topic {changelog} is missing" in refused.stderr), refused.stderr
+    assert (False, False) == (f"Delete on topic {checkpoints}" in refused.stderr, "deleting topic" in refused.stderr)
+
+    document = json.loads(job.file.read_text())
+    job.file.write_text(json.dumps({**document, "task": "without_stores:Nothing"} | {"stores": {}}))
+    (job.folder / "without_stores.py").write_text("from samzapy import StreamTask\n\nclass Nothing(StreamTask):\n    def process(self, *_):\n        pass\n")
+    dropped = run_samzapy(["state", "drop", str(job.file), "counts", "--execute"], job.folder, LIMIT_S)
+    assert (4, True) == (dropped.returncode, f"dropping this store needs more than the job itself: Delete on topic {changelog} is missing" in dropped.stderr)
+
+    assert before <= AdminClient(job.admin_settings).list_topics(timeout=LIMIT_S).topics.keys()
+    job.file.write_text(json.dumps(document))
+    job.feed(["a"])
+    assert 0 == job.command("run", "--local", "--until-end").returncode
+    assert [("a", 1), ("a", 2), ("b", 1)] == job.outputs()
+    again = run_samzapy(["checkpoint", "set", str(job.file), "--to-earliest", "--reset-state"], job.folder, LIMIT_S)
+    assert 0 == again.returncode, again.stderr  # it looks for dead letters, whose topic this job needs no access to
+
+
+@pytest.mark.prove
 @pytest.mark.parametrize("kind", ["output", "input", "transactions"])
 def test_a_permission_that_is_taken_away_while_the_job_runs_ends_it_with_its_name(
     secured: Secured, tmp_path: Path, unique: str, kind: str

@@ -123,7 +123,7 @@ def test_records_are_produced_up_to_the_one_that_is_refused(fails_at: int, error
 def test_a_producer_may_keep_what_it_is_given() -> None:
     """The arguments of one call are used again for the next one only if nobody holds them."""
 
-    class Kept(Exception):  # noqa: N818  an exception keeps the very tuple that it is made of
+    class Kept(Exception):
         def __init__(self, *_: Any) -> None:
             kept.append(self)
 
