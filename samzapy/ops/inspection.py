@@ -162,16 +162,16 @@ def refuse_replaced(topic: str, store: str, facts: TopicFacts | None, checkpoint
 
 
 def refuse_foreign(
-    settings: Settings, store: str, facts: TopicFacts, checkpoints: Mapping[int, Checkpoint], log: Log, clock: Clock
+    settings: Settings, store: str, facts: TopicFacts, checkpoints: Mapping[int, Checkpoint], log: Log, clock: Clock, unmarked: bool = False
 ) -> None:
-    """Check that the changelog is this store's, as a run does.
+    """Check that the changelog is this store's, as a run does. `unmarked`: as of `owned_by_another`.
 
     Raises:
-        StateRefused: it is another job's or store's.
+        StateRefused: it is another's.
     """
-    why = owned_by_another(settings, store, facts, checkpoints, log, clock)
+    why = owned_by_another(settings, store, facts, checkpoints, log, clock, unmarked)
     if why is not None:
-        raise StateRefused(f"{why}; not to store {store!r} of {job_of(settings)}.", f"Give store {store!r} its own changelog topic.")
+        raise StateRefused(f"{why}: not the changelog of store {store!r} of {job_of(settings)}.", f"Give store {store!r} its own changelog topic.")
 
 
 def foreign_changelog(settings: Settings, log: Log, clock: Clock) -> StateRefused | None:

@@ -18,6 +18,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun, Ledger
 from samzapy.ops.inspection import foreign_changelog
 from samzapy.ops.made_again import refuse_to_make_again
+from samzapy.ops.named_changelogs import refuse_strangers
 from samzapy.ops.other_jobs import refuse_others
 from samzapy.ops.transaction_timeout import refuse_too_long, try_init
 from samzapy.plan.grown_topics import STATE_IS_LOST, too_many_partitions
@@ -142,6 +143,7 @@ def _checked(
     wanted = internal_specs(settings, facts)
     _refuse_collisions(users, wanted)
     refuse_others(settings, log, admin, clock)
+    refuse_strangers(settings, log, admin, clock)
     there = admin.topics([s.name for s in wanted])
     _refuse_leaderless({**facts, **there}.values())
     grows = growing(settings, {**facts, **there}, len(tasks))

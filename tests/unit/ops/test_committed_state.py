@@ -95,7 +95,7 @@ def test_the_changelog_of_another_job_is_not_shown_as_this_ones(tmp_path: Path, 
     story = Story(tmp_path, ("a", 1))
     document = {**document_of(story), "job": "another"}
     document["stores"]["s"]["changelog"] = CHANGELOG
-    with pytest.raises(StateRefused, match=rf"{CHANGELOG}\[0\] belongs to store 's' of test-1, Partition 0; not to store 's' of another-1"):
+    with pytest.raises(StateRefused, match=rf"{CHANGELOG}\[0\] belongs to store 's' of test-1, Partition 0: not the changelog of store 's' of another-1"):
         does(Another(story, document))
 
 

@@ -169,7 +169,7 @@ def test_a_changelog_that_two_jobs_would_have_by_their_names_has_its_owners_barr
         assert f"{SHARED}-changelog" in admin.names()
         refused = what_run_refuses(task("test-1", stores={"b": {}}), h.log, Ledger(), h.clock)
         assert isinstance(refused, StateRefused)
-        assert f"{SHARED}-changelog[0] belongs to store '1-b' of test-1, Partition 0; not to store 'b' of test-1-1" in refused.message
+        assert f"{SHARED}-changelog[0] belongs to store '1-b' of test-1, Partition 0: not the changelog of store 'b' of test-1-1" in refused.message
 
 
 def test_a_reset_leaves_the_internal_topic_of_another_job_in_place() -> None:

@@ -122,7 +122,7 @@ def test_another_jobs_changelog_is_told_before_a_run_is_launched(tmp_path: Path)
     other = settings_from_document({**document_of(story), "id": "other", "stores": {"s": {"changelog": CHANGELOG}}}, {})
     refused = what_run_refuses(other, story.bench.log, Ledger(), story.bench.clock)
     assert isinstance(refused, StateRefused)
-    assert "belongs to store 's' of test-1, Partition 0; not to store 's' of test-other" in refused.message
+    assert "belongs to store 's' of test-1, Partition 0: not the changelog of store 's' of test-other" in refused.message
     assert "Give store 's' its own changelog topic." == refused.remedy
 
 
