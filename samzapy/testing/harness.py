@@ -12,6 +12,7 @@ assert h.store("counts")["the"] == 2
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import tempfile
@@ -225,16 +226,20 @@ class Harness(EventTime):
 
     @ends_the_run
     def advance(self, time: float | str) -> None:
-        """Advance the clock by seconds, or by a duration as in the job file ("10s", "7d"). Then call `window`, and commit, if they are due.
+        """Advance the clock by seconds, or by a duration as in the job file ("10s", "7d"). On the way, `window` is called as often as a run would call
+        it; at the end, commit if that is due.
 
         Raises:
             ValueError: `time` is no duration.
         """
-        container, seconds = self.container, seconds_of(time)
-        if seconds * 1000 >= self._job.settings.commit.timeout_ms:  # a job commits long before its transaction times out at the broker
-            container.commit_or_roll_back()
-        self.clock.advance(seconds)
-        container.step(0.0)
+        began, seconds, interval_s = self.clock.monotonic(), seconds_of(time), (self._job.settings.window_ms or 0) / 1000
+        windows = math.ceil(seconds / interval_s) - 1 if interval_s else 0
+        for passed_s in (*(number * interval_s for number in range(1, windows + 1)), seconds):
+            ahead_s = began + passed_s - self.clock.monotonic()
+            if ahead_s * 1000 >= self._job.settings.commit.timeout_ms:  # a job commits long before its transaction times out at the broker
+                self.container.commit_or_roll_back()
+            self.clock.advance(ahead_s)
+            self.container.step(0.0)
 
     def crash(self, keep_state: bool = True) -> None:
         """Lose the process and everything uncommitted, as by SIGKILL; with `keep_state=False` the local stores too. The next `run()` starts it again."""

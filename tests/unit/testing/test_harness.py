@@ -230,6 +230,36 @@ def test_time_is_given_in_seconds_or_as_in_a_job_file() -> None:
             h.advance("soon")
 
 
+class Ticking(StreamTask):
+    """Says when its `window` is called."""
+
+    def process(self, envelope: Any, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+        pass
+
+    def window(self, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+        collector.send("out", "tick")
+
+
+@pytest.mark.parametrize(("times", "calls"), [(["6s"], 6), (["1s"] * 6, 6), ([2.5, "500ms"], 3), (["900ms"], 0), (["900ms", 5.2], 6), ([0], 0)])
+def test_window_is_called_as_often_as_in_a_run(times: list[float | str], calls: int) -> None:
+    sections = {"inputs": [{"topic": "in", "value": "string"}], "outputs": [{"topic": "out", "value": "string"}], "window": "1s"}
+    with Harness(Ticking, **sections) as h:
+        h.run()
+        for time in times:
+            h.advance(time)
+        h.run()
+        assert calls == len(h.output("out"))
+
+
+def test_a_window_that_is_rarer_than_the_commit_timeout_is_called_each_time() -> None:
+    sections = {"inputs": [{"topic": "in", "value": "string"}], "outputs": [{"topic": "out", "value": "string"}], "window": "1d"}
+    with Harness(Ticking, **sections) as h:
+        h.run()
+        h.advance("7d")
+        h.run()
+        assert 7 == len(h.output("out"))
+
+
 class FailingWindow(Doubling):
     """Its `window` fails."""
 
