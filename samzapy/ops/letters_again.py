@@ -144,13 +144,15 @@ def told_copied(copied: Sequence[Entry], begin: Begin) -> str:
     """What to know, and to do, about records that are read again together with the copies that were sent back."""
     origins = {e.letter.origin for e in copied}
     topics = ", ".join(sorted({origin.topic for origin in origins}))
+    (letters,) = {e.place.topic for e in copied}
     starts = sorted({f"{_partition(e.letter)} from {begin(e.letter)} on" for e in copied})
     places = f"{', '.join(starts[:MAX_NAMED])}{', …' if len(starts) > MAX_NAMED else ''}"
     records = f"{len(origins)} records of {topics} were" if len(origins) > 1 else f"a record of {topics} was"
     return (
         f"{records} sent back from the dead letters before (the first: {min(origins)}). If the job reads {places}, "
         f"it processes both such a record and its copy, and the record counts twice. To count it once, let `process` skip the copies with this line: "
-        f'if "{REPLAY_OF}" in dict(envelope.headers): return (remove that line once the old records are read, or it skips what later replays send)'
+        f'if (dict(envelope.headers).get("{REPLAY_OF}") or b"").startswith(b"{letters}["): return '
+        "(remove that line once the old records are read, or it skips what later replays send)"
     )
 
 
