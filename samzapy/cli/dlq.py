@@ -117,6 +117,10 @@ def replay(
     new_time: Annotated[
         bool, typer.Option("--new-time", help="Give records the current time if they have none, or one with which their topic would refuse or soon delete them.")
     ] = False,
+    over_newer: Annotated[
+        bool,
+        typer.Option("--over-newer", help="Also records of tables and compacted topics that have a newer record of the key: the old value replaces the newer one."),
+    ] = False,
     more: MoreFiles = None,
     sets: Sets = None,
     execute: Execute = False,
@@ -131,12 +135,15 @@ def replay(
     anyway. A record is refused, too, if its topic does not take its timestamp (message.timestamp.before.max.ms, message.timestamp.after.max.ms), or
     would remove it soon (retention.ms). `--new-time` sends it with the current time. A topic with message.timestamp.type=LogAppendTime gives
     each record the current time anyway.
+
+    In a table (`app.table`, an input with `bootstrap`) and in a compacted topic, a record replaces those before it with its key. So one is refused if the
+    topic has a newer record of its key; `--over-newer` sends it anyway. Every reader of the topic gets what is sent back, other jobs, too.
     """
     job = Job(file, more, sets)
     chosen = filter_of(task, topic, error, since, job.clock.now_ms())
     check_choice(which, everything, chosen, "replay")
     with job:
-        letters = opened(job.settings, job.log, job.clock, to_all_tasks, new_time)
+        letters = opened(job.settings, job.log, job.clock, to_all_tasks, new_time, over_newer=over_newer)
         plan = replay_of(letters, letters.read(), which, chosen)
         waiting = list(plan.waiting)
         for origin in plan.shortened:
@@ -148,6 +155,8 @@ def replay(
             say(f"{len(origins)} of the records get the current time instead of their own: {why}; the first: {origins[0]}")
         if plan.late:
             say(plan.late)
+        if waiting:
+            say(f"{', '.join(sorted({e.letter.origin.topic for e in waiting}))}: every reader gets what is sent back, other jobs, too")
         if execute:
             waiting = send_back(letters, plan.wanted)
             if waiting:

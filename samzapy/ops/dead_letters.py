@@ -28,16 +28,16 @@ from samzapy.api.errors import (
     OffsetOutOfRange,
     RecordTooLarge,
     SamzapyError,
-    TopicMissing,
     TransactionAborted,
 )
 from samzapy.model.acls import WRITE
-from samzapy.model.dead_letter import BARRIER, WINDOW, DeadLetter, Origin, record_size, replay_headers, trace_headers
-from samzapy.model.marks import MARKS_KEY
+from samzapy.model.dead_letter import BARRIER, DeadLetter, Origin, record_size, replay_headers, trace_headers
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.ops.acls import also_needed
 from samzapy.ops.letters import Entry, Found, Sorting
+from samzapy.ops.newer_records import Newer, none_newer
+from samzapy.ops.replay_place import refused_by_place
 from samzapy.ops.replay_time import NOW, is_given_by, time_to_send, why_not_own
 from samzapy.ports import Clock, Consumer, Log, Message, TopicFacts, TransactionalProducer
 from samzapy.readers import read_ranges
@@ -72,6 +72,7 @@ class DeadLetters:
     Attributes:
         not_read: those of the inputs of which no record that is there now will be read: it is removed before the next run.
         timed: topics of a program whose records have event time.
+        newer: finds out, after dead letters were read, which of those that wait have a newer record of their key in their topic, where that counts.
         standing: finds out, after dead letters were read, where their tasks stand: of a letter, the next offset that its task reads of that input.
     """
 
@@ -95,7 +96,9 @@ class DeadLetters:
         self.not_read: Collection[str] = ()
         self.standing: Callable[[], NextOf] = lambda: _not_known
         self.timed: frozenset[str] = frozenset()
+        self.newer: Newer = none_newer
         self._next_of: NextOf = _not_known
+        self._newer: Mapping[Origin, int] = {}
         with log.admin() as admin:
             self._facts: Mapping[str, TopicFacts] = admin.topics([job.dead_letter_topic, *self._inputs])
 
@@ -203,30 +206,14 @@ class DeadLetters:
     def _refused(self, entry: Entry, failed_in: Mapping[Origin, set[str]]) -> SamzapyError | None:
         """Why it cannot be sent to the origin that it names, which anyone who may write to the dead-letter topic can have invented."""
         origin, facts = entry.letter.origin, self._facts.get(entry.letter.origin.topic)
-        if origin.topic not in self._inputs:
-            is_pane = WINDOW in dict(entry.letter.headers)
-            what = f"the dead letter of {origin}: no task of this job reads {origin.topic}, and nothing is sent to any other topic."
-            pane = f"the dead letter {entry.number} is a window's result, not a record: the window has gone on without it, and it cannot be sent back."
-            look = f"Look at it: `samzapy dlq show JOB.yaml {entry.number}`"
-            discard = f"discard it: `samzapy dlq discard JOB.yaml {entry.number} --execute`."
-            return ConfigurationError(*((pane, f"{look}; {discard}") if is_pane else (what, f"{look}. Name others to replay.")))
-        if facts is None or facts.partitions <= origin.partition:
-            return TopicMissing(f"the dead letter of {origin}: that partition no longer exists.", "Name others to replay.")
-        if origin.topic in self.not_read:
-            return ConfigurationError(
-                f"the dead letter of {origin}: no checkpoint of this job knows {origin.topic}, so the next run begins by removing its records.",
-                "Start the job first, then send it back.",
-            )
+        refused = refused_by_place(entry, self._inputs, facts, self.not_read)
+        if refused is not None or facts is None:
+            return refused
         next_offset = self._next_of(entry.letter)
         if next_offset is not None and next_offset <= origin.offset:
             return ConfigurationError(
                 f"the dead letter of {origin}: {entry.letter.task} continues at {next_offset} there, so it will read the record. Sent back, it would count twice.",
                 f"Discard it: `samzapy dlq discard JOB.yaml {entry.number} --execute`. If the record fails again, it becomes a dead letter again.",
-            )
-        if entry.letter.key == MARKS_KEY:
-            return ConfigurationError(
-                f"the dead letter of {origin} has a key that only samzapy writes: it is not a record of this job.",
-                f"Look at it: `samzapy dlq show JOB.yaml {entry.number}`; discard it: `samzapy dlq discard JOB.yaml {entry.number} --execute`.",
             )
         tasks = failed_in.get(origin)
         if tasks is not None and len(tasks) < self._readers[origin.topic]:
@@ -234,6 +221,13 @@ class DeadLetters:
                 f"the dead letter of {origin}: {origin.topic} is a broadcast input, and the record failed in {', '.join(sorted(tasks))} only. Sent back, "
                 f"it is processed by all {self._readers[origin.topic]} tasks: a second time by those that had processed it.",
                 f"If that does no harm, run `samzapy dlq replay JOB.yaml {entry.number} --to-all-tasks --execute`.",
+            )
+        if origin in self._newer:
+            return ConfigurationError(
+                f"the dead letter of {origin}: {origin.topic} has a newer record of its key, at offset {self._newer[origin]}. Sent back, the old value would "
+                "replace the newer one, here and for all that read the topic.",
+                f"Discard it: `samzapy dlq discard JOB.yaml {entry.number} --execute`; or, if that is what you want, run `samzapy dlq replay JOB.yaml "
+                f"{entry.number} --over-newer --execute`.",
             )
         why = "" if self._may_have_new_time else why_not_own(entry.letter.timestamp_ms, self._clock.now_ms(), facts.config)
         if why:
@@ -289,8 +283,9 @@ class DeadLetters:
                         f"the dead letters hold more than {self._limit_bytes >> 20} MiB, which is too much to look through from here.",
                         "Use the command: `samzapy dlq list JOB.yaml`, `samzapy dlq replay JOB.yaml --all`.",
                     )
-        self._next_of = self.standing()
-        return replace(sorting.found(), deleted=sum(start for start, _ in ranges.values()))
+        self._next_of, found = self.standing(), sorting.found()
+        self._newer = self.newer([e for e in found.entries if e.is_waiting], self._facts)
+        return replace(found, deleted=sum(start for start, _ in ranges.values()))
 
     def _mark(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
         """Send traces alone. False: as `_send`."""

@@ -11,6 +11,7 @@ from samzapy.model.dead_letter import Origin
 from samzapy.ops.dead_letters import DeadLetters
 from samzapy.ops.letters import Entry, Found
 from samzapy.ops.letters_again import standing_now
+from samzapy.ops.newer_records import newer_in
 from samzapy.ops.topics import tasks_of
 from samzapy.ops.unknown_records import unknown_topics
 from samzapy.ports import Clock, Log
@@ -125,13 +126,18 @@ def by_kind(errors: Sequence[SamzapyError]) -> list[list[SamzapyError]]:
     return list(kinds.values())
 
 
-def opened(settings: Settings, log: Log, clock: Clock, to_all_tasks: bool = False, may_have_new_time: bool = False, limit_bytes: int = 0) -> DeadLetters:
-    """A job's dead letters, to be sent back. Arguments as of `DeadLetters`; `to_all_tasks`: also what some tasks would process again."""
+def opened(
+    settings: Settings, log: Log, clock: Clock, to_all_tasks: bool = False, may_have_new_time: bool = False, limit_bytes: int = 0, over_newer: bool = False
+) -> DeadLetters:
+    """A job's dead letters, to be sent back. Arguments as of `DeadLetters`; `to_all_tasks`: also what some tasks would process again; `over_newer`: also
+    what would replace a newer record of its key."""
     names = JobTopics.of(settings)
     readers = {} if to_all_tasks else readers_of(settings, log)
     letters = DeadLetters(names.job, names.read, log, clock, readers, may_have_new_time, limit_bytes)
     letters.timed = frozenset() if settings.stages is None else frozenset(topic for topics in settings.stages.timed for topic in topics)
     letters.not_read = unknown_topics(settings, log, clock)
+    if not over_newer:
+        letters.newer = newer_in({i.topic for i in settings.inputs if i.bootstrap}, log, clock)
     letters.standing = lambda: standing_now(settings, log, clock)
     return letters
 
