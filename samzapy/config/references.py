@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from samzapy.config.errors import Problem
-from samzapy.config.secrets import is_secret, is_secret_name, is_written_secret
+from samzapy.config.secrets import is_secret, is_secret_name, is_written_secret, logins
 from samzapy.config.tree import Items, Leaf, Node, Place, Route, Table, dotted
 from samzapy.private_files import read_regular
 
@@ -52,7 +52,7 @@ def resolve(root: Node, environ: Mapping[str, str], problems: list[Problem], kee
         try:
             text = fill(node.value, environ)
             # what stays in a document will be resolved again: a value that looks like a reference must not become one
-            return node.value if keep_secrets and "${" in text else Interpolated(text)
+            return node.value if keep_secrets and ("${" in text or logins(text)) else Interpolated(text)
         except Unresolved as why:
             place = _place_of(node, why.index)
             problems.append(place.problem(path, why.message, why.hint) if place else Problem("", 0, 0, dotted(path), why.message, why.hint))
@@ -93,12 +93,17 @@ def secret_texts(root: Node, environ: Mapping[str, str]) -> dict[str, set[Route]
     found: dict[str, set[Route]] = {}
 
     def leaf(node: Leaf, path: Route) -> None:
-        if isinstance(node.value, str) and _may_be_secret(node.value, path):
-            for match in _REFERENCE.finditer(node.value):
-                try:
-                    found.setdefault(_value(match[1], environ, 0), set()).add(path)
-                except Unresolved:
-                    continue  # told by `resolve`; there is nothing to hide
+        if not isinstance(node.value, str):
+            return
+        for match in _REFERENCE.finditer(node.value):
+            try:
+                value = _value(match[1], environ, 0)
+            except Unresolved:
+                continue  # told by `resolve`; there is nothing to hide
+            if _may_be_secret(node.value, path):
+                found.setdefault(value, set()).add(path)
+            for login in logins(value):
+                found.setdefault(login, set()).add(path)
 
     _map(root, (), leaf)
     return {text: paths for text, paths in found.items() if text}
@@ -127,8 +132,8 @@ def secret_params(values: Mapping[str, Any]) -> set[str]:
         elif isinstance(value, list):
             for i, item in enumerate(value):
                 look(item, (*path, i))
-        elif isinstance(value, str) and is_secret(path):
-            found.add(str(value))
+        elif isinstance(value, str):
+            found.update(logins(value), [str(value)] if is_secret(path) else ())
 
     look(values.get("params"), ("params",))
     return found

@@ -15,16 +15,23 @@ HIDDEN = "***"
 SHORTEST = 6  # a shorter text is in many a message by itself
 SECTIONS = frozenset({"kafka", "params", "spark", "schema_registry", "web"})
 WORDS = frozenset(
-    {"password", "passwd", "passphrase", "pwd", "secret", "secrets", "token", "tokens", "credential", "credentials", "jaas", "apikey"}
-)
+    {
+        "password", "passwd", "passphrase", "pwd", "pass", "pw", "secret", "secrets", "token", "tokens", "credential", "credentials", "jaas", "apikey",
+        "auth", "authorization", "bearer", "cookie",
+    }
+)  # fmt: skip
 PAIRS = frozenset(
-    {("private", "key"), ("api", "key"), ("access", "key"), ("ssl", "key"), ("ssl", "keystore"), ("encryption", "key"), ("user", "info")}
-)
+    {
+        ("private", "key"), ("api", "key"), ("access", "key"), ("account", "key"), ("shared", "key"), ("signing", "key"), ("ssl", "key"), ("ssl", "keystore"),
+        ("encryption", "key"), ("connection", "string"), ("user", "info"),
+    }
+)  # fmt: skip
 PUBLIC = frozenset({"sasl.mechanism", "sasl.mechanisms", "sasl.kerberos.service.name", "sasl.username"})
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SPLIT = re.compile(r"[^A-Za-z0-9]+")
 _kept_out: set[str] = set()
+_LOGIN = re.compile(r"[a-z][a-z0-9+.\-]*://[^\s/@:]*:(?P<password>[^\s/@]+)@|\A(?:bearer|basic)\s+(?P<token>\S+)\Z", re.IGNORECASE)
 _KEY = re.compile(r"(?P<key>[\w.\-]+)[\"']?\s*[:=]")
 
 
@@ -37,8 +44,15 @@ def is_secret_key(key: str) -> bool:
     return key.lower().startswith("sasl.") or not WORDS.isdisjoint(words) or not PAIRS.isdisjoint(pairs)
 
 
+def logins(text: str) -> list[str]:
+    """The passwords and tokens in a text that is, or holds, a URL with a login (`postgres://user:password@host`) or the header of one (`Bearer …`)."""
+    return [match["password"] or match["token"] for match in _LOGIN.finditer(text)]
+
+
 def is_written_secret(path: Sequence[str | int], text: str) -> bool:
-    """Whether a text of a job file is a password itself: its key ends in such a word, and it refers to nothing."""
+    """Whether a text of a job file is a password itself: its key ends in such a word, and it refers to nothing; or it holds a login."""
+    if path and path[0] in SECTIONS and any("${" not in login for login in logins(text)):
+        return True
     key = path[-1] if path and path[0] in SECTIONS else ""
     words = [word.lower() for word in _SPLIT.split(_CAMEL.sub("_", str(key))) if word]
     return bool(words) and (words[-1] in WORDS or words[-2:] == ["user", "info"]) and str(key) not in PUBLIC and bool(text.strip()) and "${" not in text
@@ -47,12 +61,14 @@ def is_written_secret(path: Sequence[str | int], text: str) -> bool:
 def is_secret_name(variable: str) -> bool:
     """Whether an environment variable's name says that it holds a secret."""
     words = set(variable.lower().split("_"))
-    return is_secret_key(variable.lower()) or not words.isdisjoint({"pass", "pw", "key"})
+    return is_secret_key(variable.lower()) or "key" in words
 
 
-def is_secret(path: Sequence[str | int]) -> bool:
-    """Whether what lies at this path of a job file is a secret."""
-    return bool(path) and path[0] in SECTIONS and any(is_secret_key(part) for part in path[1:] if isinstance(part, str))
+def is_secret(path: Sequence[str | int], value: object = "") -> bool:
+    """Whether what lies at this path of a job file is a secret, by its keys, or by itself."""
+    if not path or path[0] not in SECTIONS:
+        return False
+    return any(is_secret_key(part) for part in path[1:] if isinstance(part, str)) or (isinstance(value, str) and bool(logins(value)))
 
 
 def hide_in_line(line: str) -> str:

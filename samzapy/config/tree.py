@@ -150,7 +150,7 @@ def leaves(node: Node, path: Route = ()) -> Iterator[tuple[Route, Leaf]]:
 def hide_secrets(root: Node, above: Route = ()) -> None:
     """Tell the sources where secrets stand, so that no shown line has one; `above`: the path of `root`."""
     for path, leaf in leaves(root, above):
-        if is_secret(path) and leaf.place is not None and leaf.end is not None:
+        if is_secret(path, leaf.value) and leaf.place is not None and leaf.end is not None:
             leaf.place.source.hide(leaf.place, leaf.end)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from samzapy.config import secrets
 from samzapy.config.document import settings_from_document
+from samzapy.config.load import load_job
 from samzapy.config.reader import parse, read_file
 from samzapy.config.references import written_secrets
 from samzapy.config.secrets import SecretsHidden, keep_out, without_secrets
@@ -35,6 +37,21 @@ def test_a_container_keeps_out_what_its_document_resolves_to() -> None:
     assert "*** *** *** *** *** plain-text" == without_secrets(
         "pw-of-kafka t0ken-of-api Bearer t0ken-of-api literal-one db-secret plain-text"
     )
+
+
+DSN = "postgres://me:hunter22@host/db"
+PARAMS = {"dsn": DSN, "other_dsn": "${MY_DSN}", "Authorization": "Bearer t0ken1", "home": "https://host:443/a@b"}
+
+
+def test_a_login_within_a_text_is_a_secret_whatever_its_key_is(tmp_path: Path) -> None:
+    """On the page, in what travels, and in what is told."""
+    document = {"job": "j", "task": "m:T", "inputs": [{"topic": "in"}], "kafka": {"bootstrap.servers": "nobody:9"}, "params": PARAMS}
+    (tmp_path / "job.yaml").write_text(json.dumps(document))
+    loaded = load_job([tmp_path / "job.yaml"], [], {"MY_DSN": "amqp://me:hunter33@host"})
+    shown = {origin.key: origin.value for origin in loaded.origins if origin.key.startswith("params.")}
+    assert shown == {"params.dsn": "***", "params.other_dsn": "${MY_DSN}", "params.Authorization": "***", "params.home": PARAMS["home"]}
+    assert loaded.document["params"]["other_dsn"] == "${MY_DSN}"
+    assert "postgres://me:***@host/db of *** of *** of *** at https://host:443/a@b" == without_secrets(f"{DSN} of hunter22 of hunter33 of t0ken1 at https://host:443/a@b")
 
 
 def test_neither_a_message_nor_a_traceback_in_the_log_shows_one() -> None:
@@ -67,6 +84,9 @@ def test_what_is_told_of_a_users_error_shows_none() -> None:
         ("kafka: {sasl.password: hunter2}", ("kafka.sasl.password",)),
         ("kafka: {consumer: {ssl.key.password: hunter2}}", ("kafka.consumer.ssl.key.password",)),
         ("params: {api_token: hunter2}", ("params.api_token",)),
+        ("params: {Authorization: Bearer hunter22, dbPw: hunter2, db_pass: hunter2}", ("params.Authorization", "params.dbPw", "params.db_pass")),
+        ("params: {dsn: 'postgres://me:hunter2@host/db'}", ("params.dsn",)),
+        ("params: {dsn: 'postgres://me:${PW}@host/db', home: 'https://host:443/a@b', mail: 'me:you@host'}", ()),
         ("kafka: {sasl.password: '${KAFKA_PASSWORD}'}", ()),
         ("kafka: {sasl.password: '${file:/etc/kafka/password}'}", ()),
         ("kafka: {sasl.username: visits, ssl.key.location: key.pem, sasl.oauthbearer.token.endpoint.url: 'https://h'}", ()),
