@@ -11,8 +11,9 @@ from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.ownership import Ledger
 from samzapy.ops.inspection import JobInKafka, job_in_kafka, other_program, readable_checkpoints, removed_unread
 from samzapy.ops.moved_keys import moved_keys
-from samzapy.ops.topics import growing, what_run_refuses
+from samzapy.ops.topics import what_run_refuses
 from samzapy.ports import Clock, Log
+from samzapy.wiring.growing_topics import growing
 from samzapy.wiring.job_topics import JobTopics
 from samzapy.wiring.serdes import Serdes
 from samzapy.wiring.tasks import tasks_of

@@ -85,11 +85,15 @@ def hot_loop(collector: Collector, requests: Requests, clock: Clock) -> HotLoop:
 
 def in_a_row(batch: Sequence[Message], begin: int, end: int) -> Sequence[Message]:
     """The records from `begin` on that are of the same partition, up to `end`."""
+    return batch[begin : end_of_row(batch, begin, end)]
+
+
+def end_of_row(batch: Sequence[Message], begin: int, end: int) -> int:
+    """The index after these records."""
     if hot_path is not None and type(batch) is list:
-        return batch[begin : hot_path.in_a_row(batch, begin, end)]
-    records = batch[begin:end]
-    topic, partition = records[0].topic(), records[0].partition()
-    for count, record in enumerate(records):
-        if record.partition() != partition or record.topic() != topic:
-            return records[:count]
-    return records
+        return hot_path.in_a_row(batch, begin, end)  # type: ignore[no-any-return]
+    topic, partition = batch[begin].topic(), batch[begin].partition()
+    for index in range(begin + 1, min(end, len(batch))):
+        if batch[index].partition() != partition or batch[index].topic() != topic:
+            return index
+    return min(end, len(batch))

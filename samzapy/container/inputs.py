@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable
+from samzapy.container.hot_loop import end_of_row
 from samzapy.container.task_instance import TaskInput, TaskInstance
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.names import CHANGELOG
@@ -29,7 +30,6 @@ from samzapy.ports import Consumer, Log, Message
 LOG = logging.getLogger("samzapy.inputs")
 STILL_S = 1.5
 MAX_NAMED = 10
-MANY_RECORDS = 20  # of a poll, by partition: then positions are looked at for less
 BUSY_STILL_S = 30.0  # if the client always had records of other partitions meanwhile
 UNREACHABLE_S = 30.0  # until a broker that did not answer is asked again
 WAITS_FOR_RESUME = "the job is paused: what the task has to read first is read after `samzapy resume JOB.yaml`"
@@ -53,7 +53,6 @@ class Inputs:
         self._tasks: dict[str, TaskInstance] = {}  # some may have no partition any more
         self._paused: set[TopicPartition] = set()
         self._ends: dict[tuple[str, int], int] = {}
-        self._nearest_end = 0
         self._changelogs: frozenset[str] = frozenset()  # of other jobs
         self._still: dict[TopicPartition, Still] = {}
         self._ask_from = 0.0
@@ -145,11 +144,15 @@ class Inputs:
         return [m for m in batch if m.offset() < self._ends.get((m.topic(), m.partition()), m.offset() + 1)]
 
     def _is_before_ends(self, batch: Sequence[Message]) -> bool:
-        """Whether surely no record of a batch is after its partition's end. Where the partitions are few, their positions say so for less than the records."""
-        if len(batch) < MANY_RECORDS * len(self._ends):
-            return max([m.offset() for m in batch]) < self._nearest_end
-        at = self._consumer.positions(p for p in self._by_partition if p in self._ends)
-        return all(at[TopicPartition(*partition)] <= end for partition, end in self._ends.items())
+        """Whether no record of a batch is at its partition's end or after it: the records of a partition come in order, so the last of each row says it."""
+        begin = 0
+        while begin < len(batch):
+            begin = end_of_row(batch, begin, len(batch))
+            last = batch[begin - 1]
+            end = self._ends.get((last.topic(), last.partition()))
+            if end is not None and last.offset() >= end:
+                return False
+        return True
 
     def go_on(self, partition: TopicPartition, offset: int) -> None:
         """Read a partition from here on; only between two batches."""
@@ -288,7 +291,6 @@ class Inputs:
     def _index(self) -> None:
         self.readers = {(p.topic, p.partition): readers for p, readers in self._by_partition.items()}
         self._ends = {partition: readers[0].end for partition, readers in self.readers.items() if readers[0].end is not None}
-        self._nearest_end = min(self._ends.values(), default=0)
         self._changelogs = frozenset(topic for topic, _ in self.readers if topic.endswith(CHANGELOG))
 
     def hold_all(self, is_on: bool) -> None:

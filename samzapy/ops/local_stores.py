@@ -22,7 +22,6 @@ from samzapy.model.offsets import Bounds, TopicPartition, next_offset
 from samzapy.model.ownership import Startpoint
 from samzapy.model.timed import plain
 from samzapy.ops.inspection import changelog_of, fold_partition, job_in_kafka, read_checkpoints, refuse, refuse_foreign, refuse_replaced
-from samzapy.ops.topics import growing
 from samzapy.plan.checkpoint_orders import decides, pending
 from samzapy.plan.local_store import Keep
 from samzapy.plan.start_refusals import Refuse, unnamed
@@ -32,6 +31,7 @@ from samzapy.serde.registry import serde_named
 from samzapy.store.key_form import from_signed
 from samzapy.store.timed_engine import TimedEngine
 from samzapy.wiring.container import Location, container_spec
+from samzapy.wiring.growing_topics import growing
 from samzapy.wiring.job_topics import JobTopics, job_of
 from samzapy.wiring.serdes import Serdes
 from samzapy.wiring.tasks import Tasks

@@ -21,10 +21,11 @@ from samzapy.ops.made_again import refuse_to_make_again
 from samzapy.ops.named_changelogs import refuse_strangers
 from samzapy.ops.other_jobs import refuse_others
 from samzapy.ops.transaction_timeout import refuse_too_long, try_init
-from samzapy.plan.grown_topics import STATE_IS_LOST, too_many_partitions
+from samzapy.plan.grown_topics import STATE_IS_LOST
 from samzapy.plan.lost_topics import coordinator_emptied, differs_from_first_run
 from samzapy.plan.topics import DEAD_LETTERS, command_that_makes, expiring_letters, internal_topics, what_is_wrong
 from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec, no_leader
+from samzapy.wiring.growing_topics import deciding_counts, growing
 from samzapy.wiring.job_topics import JobTopics, job_of
 
 LOG = logging.getLogger("samzapy")
@@ -198,33 +199,10 @@ def _follow_growth(settings: Settings, admin: Admin, tasks: int) -> None:
     logs = names.changelogs.values() if not names.is_bound else []
     there = admin.topics([names.job.checkpoint_topic, *letters, *logs, *names.read])  # no others: with access control the job may not look at them
     for topic in growing(settings, there, tasks):
-        counts = _counts(names, there)
+        counts = deciding_counts(names, there)
         widest = ", ".join(t for t, count in counts.items() if count == tasks)
         LOG.info("%s grows from %d to %d partitions, as many as %s", topic, there[topic].partitions, tasks, widest)
         admin.grow(topic, tasks)
-
-
-def _counts(names: JobTopics, there: Mapping[str, TopicFacts]) -> dict[str, int]:
-    """By topic that decides how many tasks there are: how many partitions it has, or gets."""
-    counts = names.counts({topic: there[topic].partitions for topic in names.read if topic in there})
-    return {t: n for t, n in counts.items() if t not in names.broadcast and (t in there or t not in names.everywhere)}
-
-
-def growing(settings: Settings, there: Mapping[str, TopicFacts], tasks: int) -> list[str]:
-    """The topics that grow with the tasks. `there`: the topics of the job that exist.
-
-    Raises:
-        StateMismatch: the inputs decide where state lies: keys would meet other tasks than their state.
-    """
-    names = JobTopics.of(settings)
-    topic, letters = names.job.checkpoint_topic, names.dead_letters
-    follow = [*([letters] if letters else []), *([] if names.is_bound else names.changelogs.values())]
-    found = [t for t in follow if t in there and there[t].partitions < tasks]
-    if topic not in there or there[topic].partitions >= tasks:
-        return found
-    if names.is_bound:
-        raise too_many_partitions(_counts(names, there), names.internal, names.internal.keys() - there, there[topic].partitions)
-    return [*found, topic]
 
 
 def _refuse_missing(settings: Settings, facts: dict[str, TopicFacts], inputs_only: bool = False) -> None:

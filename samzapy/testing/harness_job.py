@@ -15,11 +15,11 @@ from samzapy.config.errors import ConfigError, Problem
 from samzapy.config.schema import Settings
 from samzapy.config.tree import dotted
 from samzapy.config.units import parse_duration
-from samzapy.ops.topics import growing
 from samzapy.plan.topics import INTERNAL, what_is_wrong
 from samzapy.ports import Log, SchemaRegistry, TopicSpec
 from samzapy.streams.app import App
 from samzapy.streams.expand import sections as sections_of
+from samzapy.wiring.growing_topics import growing
 from samzapy.wiring.job_file import load_program
 from samzapy.wiring.job_topics import JobTopics
 from samzapy.wiring.program import expand
