@@ -35,7 +35,7 @@ from samzapy.streams.places import OURS
 from samzapy.streams.task_windows import Stage, TaskWindows
 from samzapy.streams.unchanged import unchanged
 from samzapy.streams.unreadable_state import of_tables
-from samzapy.streams.walk import readers, sources
+from samzapy.streams.walk import makers, readers, sources
 from samzapy.streams.window_nodes import Late, WindowAggregate, late_of, windows_of
 from samzapy.streams.window_shapes import PANE
 from samzapy.streams.windowed import pane_json
@@ -150,7 +150,7 @@ class Program:
         elif isinstance(node, To):
             self._bound[f"topic{n}"] = topics.get(node.topic, node.topic)
             if node.inputs[0].value == PANE:
-                is_aggregate = isinstance(node.inputs[0], WindowAggregate) and node.inputs[0].how == "aggregate"
+                is_aggregate = all(isinstance(maker, WindowAggregate) and maker.how == "aggregate" for maker in makers(node.inputs[0]))
                 self._bound[f"json{n}"] = lambda pane, beside=is_aggregate: pane_json(pane, beside)
         elif isinstance(node, Repartition):
             self._bound |= {f"topic{n}": topics[node.name]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from samzapy.streams.graph import Graph, Keeps, Lookup, Node, Reader, Rolling, Source, TableSource
+from samzapy.streams.graph import Branch, Filter, Graph, Keeps, Lookup, Merge, Node, Peek, Reader, Rolling, Source, TableSource, Way
 
 
 def sources(graph: Graph) -> Iterator[Source | TableSource]:
@@ -40,6 +40,14 @@ def takers(graph: Graph) -> dict[Node, list[Node]]:
         for before in node.inputs:
             found[before].append(node)
     return found
+
+
+def makers(node: Node) -> set[Node]:
+    """The operators that made an operator's values: those before it, past what lets values through as they are, internal topics among it."""
+    inputs = node.writer.inputs if isinstance(node, Reader) else node.inputs
+    if isinstance(node, Filter | Peek | Branch | Way | Merge | Reader):
+        return {maker for before in inputs for maker in makers(before)}
+    return {node}
 
 
 def tables_read(node: Node) -> tuple[Keeps, ...]:

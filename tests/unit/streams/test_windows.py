@@ -914,3 +914,30 @@ def test_a_restart_before_another_input_begins_makes_none_of_its_records_late(
     right = counted_of_two_inputs(lambda h: None)
     assert [] == right["both-late"] == right["after-late"]
     assert right == counted_of_two_inputs(then)
+
+
+@pytest.mark.parametrize(
+    "operators",
+    [
+        lambda panes: panes.filter(lambda pane: pane.kind == "on_time"),
+        lambda panes: panes.peek(lambda pane: None),
+        lambda panes: panes.branch(lambda pane: pane.kind == "on_time")[0],
+        lambda panes: panes.branch(lambda pane: pane.kind == "late")[1],
+        lambda panes: panes.filter(lambda pane: True).merge(panes.filter(lambda pane: False)),
+        lambda panes: panes.key_by(lambda pane: "k", "by-k", key=str),
+        lambda panes: panes.key_by(lambda pane: "k", "by-k", key=str).filter(lambda pane: True),
+    ],
+)
+def test_the_pane_of_an_aggregate_is_written_in_one_form_whatever_lets_it_through(operators: Callable[[Any], Any]) -> None:
+    app = App()
+    stream = app.stream("in", key=str, value=int, watermark_delay="0s")
+    panes = stream.window(tumbling("10s")).aggregate("counts", n=agg.count())
+    panes.to("out")
+    operators(panes).to("through")
+    panes.merge(stream.window(tumbling("10s")).count("others")).to("mixed")
+    with Harness(app) as h:
+        h.send("in", 1, key="k")
+        h.end()
+        assert h.output("out") == h.output("through") != []
+        assert h.output("out")[0][1]["n"] == 1
+        assert [pane["value"] for _, pane in h.output("mixed")] in ([{"n": 1}, 1], [1, {"n": 1}])
