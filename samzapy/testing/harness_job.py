@@ -94,15 +94,15 @@ class HarnessJob:
         """
         inputs = self.settings.inputs
         with log.admin() as admin:
-            there = admin.topics(self.topics.read)
+            there = admin.topics(self.topics.decide_tasks)
             asked = {topic: TopicSpec(topic, n, INTERNAL) for topic, n in self.topics.internal.items() if n is not None and topic in there}
             if wrong := [f"{topic} {what}" for topic, spec in asked.items() if (what := what_is_wrong(spec, there[topic]))]:
                 raise TopicMisconfigured("; ".join(wrong) + ".", "samzapy never changes the settings of an existing topic: change them with Kafka's own tools.")
             known = {i.topic: tasks for i in inputs} | {topic: facts.partitions for topic, facts in there.items()}
             between = {topic: partitions for topic, partitions in self.topics.counts(known).items() if topic in self.topics.internal}
             counts = [known[i.topic] for i in inputs if not i.broadcast]
-            count = max([*counts, *between.values()], default=tasks)
             job, logs = self.topics.job, self.topics.changelogs.values()
+            count = max([*counts, *between.values(), known.get(job.checkpoint_topic, 0)]) or tasks
             specs = [TopicSpec(i.topic, tasks) for i in inputs]
             specs += [TopicSpec(o.topic, o.partitions or tasks) for o in self.settings.outputs]
             specs += [TopicSpec(topic, partitions, INTERNAL) for topic, partitions in between.items()]

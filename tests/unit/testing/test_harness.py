@@ -220,6 +220,38 @@ def test_a_restart_may_need_more_tasks() -> None:
         assert sorted([("a", 1), *((str(n), n) for n in range(2, 20))]) == sorted(h.output("out"))
 
 
+def test_tasks_stay_when_the_largest_input_has_left_and_a_stage_comes() -> None:
+    """As in a run, a new changelog has a partition for each of them."""
+
+    def program(*topics: str, more: bool = False) -> App:
+        app = App()
+        first, *others = [app.stream(topic, key=str, value=str) for topic in topics]
+        for other in others:
+            first = first.merge(other)
+        keyed = first.key_by(lambda v: v, "by-value", key=str)
+        keyed.count("values").to("out")
+        if more:
+            keyed.key_by(lambda v: "all", "by-all", key=str).count("all").to("all-out")
+        return app
+
+    class Nothing(StreamTask):
+        def process(self, envelope: Any, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+            pass
+
+    outputs = [{"topic": "large", "key": "string", "value": "string", "partitions": 4}]
+    with Harness(Nothing, tasks=2, inputs=[{"topic": "unused", "value": "string"}], outputs=outputs, job="other") as other:
+        h = other.then(program("in"))
+        h.send("in", "v", key="v")
+        h.run()
+        for topics in (("in", "large"), ("in",)):
+            h.restart(program(*topics))
+            h.run()
+        h.restart(program("in", more=True))
+        h.send("in", "w", key="w")
+        h.run()
+        assert {"all": 1} == h.store("all")
+
+
 def test_time_is_given_in_seconds_or_as_in_a_job_file() -> None:
     with Harness(Doubling, **doubling("n")) as h:
         before = h.clock.now_ms()
