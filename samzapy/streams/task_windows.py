@@ -11,6 +11,7 @@ from samzapy.model.event_time import NEVER
 from samzapy.model.failed_pane import FailedPane
 from samzapy.serde.basic import JsonSerde, shown
 from samzapy.serde.record_keys import as_key
+from samzapy.serde.registry import OwnSerde
 from samzapy.streams.combining import partial_windows, records_of
 from samzapy.streams.graph import Graph, Node, Reader
 from samzapy.streams.kinds import refuse_other_json
@@ -296,7 +297,9 @@ def sums_of(node: WindowAggregate, serde: Callable[[str], Serde]) -> Sums:
     """How a window's values become its result."""
     kept = serde(node.kept.serde)
     held: dict[str, Any] = {"may_hold": {"json": is_plain, "integer": is_plain_int}.get(node.kept.serde, is_never_plain)}
-    if node.parts and {what for _, what in node.parts} <= OF_NUMBERS:
+    if isinstance(serde(node.key.serde), OwnSerde):
+        held = {"may_hold": is_never_plain}  # keys that are not equal may be the same in bytes, and so the same row
+    elif node.parts and {what for _, what in node.parts} <= OF_NUMBERS:
         held = {"may_hold": is_dict_of_plain, "room": sum(2 * ROOM + 6 * len(name) for name, _ in node.parts)}
     merge = node.merge or _no_merge
     return Sums(_adding(node), merge, node.merge_parts or merge, node.result or _same, kept.encode, kept.decode, **held)

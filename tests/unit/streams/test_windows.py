@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -941,3 +943,35 @@ def test_the_pane_of_an_aggregate_is_written_in_one_form_whatever_lets_it_throug
         assert h.output("out") == h.output("through") != []
         assert h.output("out")[0][1]["n"] == 1
         assert [pane["value"] for _, pane in h.output("mixed")] in ([{"n": 1}, 1], [1, {"n": 1}])
+
+
+class Lower:
+    """A serde of keys of which several are the same in bytes."""
+
+    def encode(self, value: str) -> bytes:
+        return value.lower().encode()
+
+    def decode(self, data: bytes) -> str:
+        return data.decode()
+
+
+@pytest.mark.parametrize("window", [tumbling("10s"), hopping("20s", every="10s")])
+@pytest.mark.parametrize(
+    "result",
+    [
+        lambda w: w.count("out"),
+        lambda w: w.reduce("out", lambda a, b: a + b),
+        lambda w: w.aggregate("out", n=agg.count()),
+        lambda w: w.fold("out", lambda: 0, lambda n, v: n + v, merge=lambda a, b: a + b, value=int),
+    ],
+)
+def test_keys_that_the_users_serde_writes_as_the_same_bytes_are_one_key(window: Any, result: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "keys_in_lower", SimpleNamespace(Lower=Lower))
+    app = App()
+    result(app.stream("s", key="keys_in_lower:Lower", value=int, watermark_delay="0s").window(window)).to("panes")
+    with Harness(app) as h:
+        for key in (b"A", b"a", b"A", b"B", b"a", b"A"):
+            h.send_raw("s", (1).to_bytes(8, "big"), key)
+        h.end()
+        found = {(key, pane["start"]): pane.get("value", pane.get("n")) for key, pane in h.output("panes")}
+        assert {("a", 5), ("b", 1)} == {(key, n) for (key, _), n in found.items()}

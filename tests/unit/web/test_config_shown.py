@@ -37,7 +37,7 @@ params:
   out: visit-counts
   api_token: planted-5-in-the-file
   deep: [{db_password: planted-6-in-a-list}]
-  header: Bearer planted-5-in-the-file
+  header: Token planted-5-in-the-file
   hooks: {access_key: "prefix-${PLANTED_7}"}
   private.key: planted-8-in-the-file
 spark: {conf: {spark.hadoop.fs.s3a.secret.key: planted-9-of-spark}}
@@ -53,7 +53,7 @@ SHOWN = [
     ("kafka.sasl.username", "somebody", "visits.yaml:12"), ("kafka.sasl.password", "***", "visits.yaml:13"),
     ("kafka.ssl.key.password", "${PLANTED_2}", "visits.yaml:14"), ("kafka.producer.ssl.keystore.password", "***", "visits.yaml:15"),
     ("params.out", "visit-counts", "visits.yaml:18"), ("params.api_token", "***", "visits.yaml:19"),
-    ("params.header", "Bearer ***", "visits.yaml:21"), ("containers.standby", "0", "default"),
+    ("params.header", "Token ***", "visits.yaml:21"), ("containers.standby", "0", "default"),
 ]  # fmt: skip
 
 
