@@ -100,7 +100,7 @@ def _scale(job: Job, containers: int, timeout: float, token_file: Path | None) -
         move = task.get("last_move")
         if move and move != before.get(task["name"]) and move["from"] != move["to"]:
             say(f"{task['name']}: container {move['from']} -> {move['to']}, {move['seconds']:.1f} s without an owner")
-    say(f"{wanted} containers")
+    say("1 container" if wanted == 1 else f"{wanted} containers")
     return 0
 
 

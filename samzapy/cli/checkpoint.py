@@ -106,11 +106,12 @@ def checkpoint_set(
             refuse_unremovable(job.local_state(), job.settings.state.dir)
         plan = _execute(job, options) if execute else _checkpoint_set(job).preview(options, job.ledger())
         _print(plan, as_json)
-        _say_what_stays(plan)
+        internal = JobTopics.of(job.settings).internal
+        _say_what_stays(plan, is_one_stage=not internal)
         letters = newest_letters(job.settings, job.log, job.clock)
         for warning in warnings(letters, begin_of_steps(plan.steps), sent_again(job.settings, go_back(plan.steps))):
             say(warning)
-        if reset_state and (internal := JobTopics.of(job.settings).internal):
+        if reset_state and internal:
             say(f"records that wait in {', '.join(internal)} are skipped: the stages that write there send them again, from the inputs that are read again")
         for topic_partition, keys in plan.deletions.items():
             say(f"{'deleted' if execute else 'would delete'} {len(keys)} keys of {topic_partition}")
@@ -203,7 +204,7 @@ def _print(plan: Plan, as_json: bool) -> None:
         print_table(("TASK", "PARTITION", "FROM", "TO"), rows)
 
 
-def _say_what_stays(plan: Plan) -> None:
+def _say_what_stays(plan: Plan, is_one_stage: bool) -> None:
     for step in plan.steps:
         if not step.chosen:
             at = "begins as at a first start" if step.before is None else f"stays at {step.before}"
@@ -211,7 +212,8 @@ def _say_what_stays(plan: Plan) -> None:
     if plan.keeps_times:
         say("event time is not set back: for windows, records with an earlier time are late; --reset-state deletes event time too")
     for topic in plan.whole:
-        say(f"{topic} fills a store that is emptied, so it is read from its start; to choose another offset for it, use --topic {topic}")
+        choose = f"; to choose another offset for it, use --topic {topic}" if is_one_stage else ""  # refuse_part_of_stages
+        say(f"{topic} fills a store that is emptied, so it is read from its start{choose}")
     for task, partition, offset in plan.left:
         say(
             f"{task}: {partition} is not an input any more; its offset ({offset}) is forgotten with the state: if it is added again, it begins as a new input"

@@ -203,7 +203,8 @@ def value_counts(of: Callable[[V], str | Iterable[str]] | None = None) -> Aggreg
 
 
 def collect(of: Callable[[V], X] | None = None, *, limit: int = MAX_COLLECTED) -> Aggregate[V, Any, list[X]]:
-    """A list of all values, in the order in which they came. A record beyond `limit` values (at most 10,000) raises ValueError, and `on_error` applies to it."""
+    """A list of all values, in the order in which they came. A record beyond `limit` values (at most 10,000; if windows overlap, the values of one `every` count)
+    raises ValueError, and `on_error` applies to it."""
     _check_size("collect", limit, MAX_COLLECTED)
 
     def of_kind(kind: Kind | None) -> Aggregate[V, Any, list[X]]:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from samzapy.streams.agg import Aggregate, collect
 from samzapy.streams.emit_option import FINAL, Emit
 from samzapy.streams.functions import function
-from samzapy.streams.graph import Node
+from samzapy.streams.graph import Map, Node
 from samzapy.streams.kinds import BYTES, DICT, INTEGER, JSON, Kind, kind_of, plain
 from samzapy.streams.partition_choice import refuse_scattered
 from samzapy.streams.places import place, refused
 from samzapy.streams.stateful import added_up, checked_aggregates, kept_by
-from samzapy.streams.stream import Stream
+from samzapy.streams.stream import Kinds, Stream
 from samzapy.streams.window_nodes import Late, WindowAggregate, refuse_corrected, refuse_timeless
 from samzapy.streams.window_shapes import PANE, Duration, Pane, Window, milliseconds
 
@@ -92,7 +92,7 @@ class Windowed(Generic[K, V]):
     def collect(self, name: str, /, *, limit: int = 10_000) -> Panes[K, V, list[V]]:
         """For each key and window a list of all values, in the order in which they came; if windows overlap, values of an earlier `every` come first.
 
-        A record beyond `limit` values (at most 10,000) is an error of that record: `on_error` applies to it.
+        A record beyond `limit` values (at most 10,000; if windows overlap, the values of one `every` count) is an error of that record: `on_error` applies.
         """
         where = place()
         found: Aggregate[Any, Any, Any] = collect(limit=limit).of(self._stream.node.value)
@@ -130,9 +130,12 @@ class Panes(Stream[K, Pane[A]], Generic[K, V, A]):
         super().__init__(app, node)
         self.late: Stream[K, V] = Stream(app, late)
 
-    def values(self) -> Stream[K, A]:
-        """A stream of the panes' values, without window and kind."""
-        return self.map(lambda pane: pane.value)
+    def values(self, *, value: Kinds[A] = None) -> Stream[K, A]:
+        """A stream of the panes' values only. `value`: their kind; unless it is given, results of `reduce` and `fold` that are of a class stay of that class,
+        and all others are written as JSON."""
+        node = cast(WindowAggregate, self.node)
+        keeps_class = value is None and node.how in ("reduce", "fold") and node.kept.is_record
+        return self._made(Map, lambda pane: pane.value, node.kept if keeps_class else value, "", None)
 
 
 def windowed(stream: Stream[K, V], window: Window, allowed_lateness: Duration, emit: Emit = FINAL) -> Windowed[K, V]:

@@ -53,7 +53,7 @@ def test_a_restart_is_told_with_its_reason_and_scale_tells_of_its_own_moves_only
         assert re.search(away, down), down
         assert "Partition 0" not in down
         again = job.command("scale", str(job.file), "--containers", "1").stderr
-        assert "1 containers" == again.strip().splitlines()[-1]
+        assert "1 container" == again.strip().splitlines()[-1]
         assert not re.search(away, again), again
 
         (module,) = job.folder.glob("task_*.py")

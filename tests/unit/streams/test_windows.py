@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -314,6 +316,28 @@ def test_what_comes_after_a_window_gets_panes_keys_and_times() -> None:
         assert h.output("texts") == [("a", "a 9999 2")]
         assert h.output("values") == [("a", 2), ("b", 1)]
         assert [m.timestamp()[1] for m in h.records("values")] == [T0 + 9999] * 2
+
+
+@dataclass
+class Bought:
+    at: int
+    price: Decimal
+
+
+def test_values_of_panes_keep_the_class_of_a_windows_results() -> None:
+    app = App()
+    bought = app.stream("s", key=str, value=Bought, time=lambda v: v.at, watermark_delay="0s").window(tumbling("10s"))
+    dearest = bought.reduce("dearest", lambda a, b: max(a, b, key=lambda each: each.price)).values()
+    dearest.to("values")
+    dearest.reduce("ever", lambda a, b: max(a, b, key=lambda each: each.price))
+    bought.fold("spent", dict, lambda sums, v: {"sum": str(v.price)}).values(value=dict).filter(lambda sums: "sum" in sums).to("spent")
+    with Harness(app) as h:
+        for price in ("1.50", "2.25", "0.10"):
+            h.send("s", Bought(T0, Decimal(price)), key="a")
+        h.end()
+        assert [("a", Bought(T0, Decimal("2.25")))] == h.output("values")
+        assert {"a": Bought(T0, Decimal("2.25"))} == h.store("ever")
+        assert [("a", {"sum": "0.10"})] == h.output("spent")
 
 
 def test_a_function_behind_a_window_that_fails_stops_the_job_and_names_the_pane() -> None:
