@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 from samzapy.dev.settings import Node, node_settings
 
@@ -80,6 +80,16 @@ def create_topic(bootstrap: str, name: str, partitions: int = 1, **config: Any) 
         if topic.error is None and len(topic.partitions) == partitions and _answered_for(client, name, partitions):
             return name
     raise AssertionError(f"topic {name} has no leaders after {LIMIT_S:.0f} s")
+
+
+def add_partitions(bootstrap: str, name: str, partitions: int) -> None:
+    """Let a topic have so many partitions, and return when a client sees them: it is told of them before it may write to them."""
+    client = admin(bootstrap)
+    client.create_partitions([NewPartitions(name, partitions)])[name].result(LIMIT_S)
+    deadline = time.monotonic() + LIMIT_S
+    while len(client.list_topics(name, timeout=10).topics[name].partitions) < partitions:
+        assert time.monotonic() < deadline, f"topic {name} does not have {partitions} partitions after {LIMIT_S:.0f} s"
+        time.sleep(0.01)
 
 
 def _answered_for(client: AdminClient, name: str, partitions: int) -> bool:

@@ -11,9 +11,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import NewPartitions
 
-from tests.broker import admin, create_topic, produce, read_all
+from tests.broker import add_partitions, create_topic, produce, read_all
 from tests.integration.job import Job
 
 pytestmark = pytest.mark.kafka
@@ -154,8 +153,7 @@ def test_windows_lose_nothing_of_partitions_that_come_while_the_job_runs(kafka: 
     with job.running("--local") as run:
         feed(0, 30_000, PARTITIONS)
         run.until(lambda s: sum(map(len, job.counts().values())) == wanted.total())
-        client = admin(kafka)  # kept: its futures end with it
-        client.create_partitions([NewPartitions(job.input, PARTITIONS + 1)])[job.input].result(60)
+        add_partitions(kafka, job.input, PARTITIONS + 1)
         feed(28_500, 31_000, PARTITIONS + 1)
         assert run.process.wait(150) == 2
     said = (job.folder / "run.log").read_text()

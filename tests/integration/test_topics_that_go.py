@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from tests.broker import admin, create_topic, delete_topic, ends, produce
+from tests.broker import add_partitions, admin, create_topic, delete_topic, ends, produce
 from tests.integration.job import PATIENCE_S, Job
 
 pytestmark = pytest.mark.kafka
@@ -73,9 +73,7 @@ def test_an_input_of_a_job_without_state_may_grow_and_no_container_is_restarted(
     job.feed(["one", "two"])
     with job.running("--local") as running:
         before = running.until_caught_up({f"{job.input}[{p}]": 1 for p in (0, 1)})
-        client = admin(kafka)
-        for future in client.create_partitions([NewPartitions(job.input, 4)]).values():
-            future.result(10)
+        add_partitions(kafka, job.input, 4)
         job.partitions = 4
         job.feed(["three", "four", "five", "six"])
         after = running.until_caught_up({f"{job.input}[{p}]": end for p, end in ends(kafka, job.input).items()})
@@ -174,9 +172,7 @@ def test_what_is_read_after_an_input_of_a_job_with_state_grew_is_not_committed(k
         running.until_caught_up({f"{job.input}[{p}]": 1 for p in (0, 1)})
         while len(job.stored()) < 4:  # read, and not committed yet
             assert running.process.poll() is None
-        client = admin(kafka)
-        for future in client.create_partitions([NewPartitions(job.input, 4)]).values():
-            future.result(10)
+        add_partitions(kafka, job.input, 4)
         job.feed(["late later"] * 20)
         assert 2 == running.process.wait(PATIENCE_S)
     log = (tmp_path / "run.log").read_text()

@@ -14,9 +14,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import NewPartitions
 
-from tests.broker import admin, create_topic, produce
+from tests.broker import add_partitions, create_topic, produce
 from tests.commands import commands_in
 from tests.integration.job import Job
 
@@ -137,9 +136,7 @@ def test_plan_and_validate_end_as_the_run_that_would_be_refused(job: Job) -> Non
     assert (2, 2) == (plan.returncode, valid.returncode), "another serde than the state was written with"
     assert "SZ110" in plan.stderr
     change(stores=stores)
-    client = admin(job.servers)  # held until it has answered
-    for future in client.create_partitions([NewPartitions(job.input, 3)]).values():
-        future.result()
+    add_partitions(job.servers, job.input, 3)
     assert (2, 2, 2) == ends(), "an input of a job with state has grown"
 
 

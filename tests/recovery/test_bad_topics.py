@@ -13,9 +13,9 @@ from subprocess import CompletedProcess
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from tests.broker import admin, create_topic, delete_topic, produce, read_all
+from tests.broker import add_partitions, admin, create_topic, delete_topic, produce, read_all
 from tests.integration.job import Job
 
 pytestmark = pytest.mark.kafka
@@ -39,11 +39,6 @@ def set_policy(job: Job, topic: str, policy: str) -> None:
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     client = admin(job.servers)
     client.incremental_alter_configs([resource])[resource].result(LIMIT_S)
-
-
-def grow(job: Job, topic: str, partitions: int) -> None:
-    client = admin(job.servers)
-    client.create_partitions([NewPartitions(topic, partitions)])[topic].result(LIMIT_S)
 
 
 def delete_before(job: Job, topic: str, partition: int, offset: int) -> None:
@@ -94,9 +89,9 @@ def test_a_job_that_nothing_else_mends_is_reset(job: Job) -> None:
     set_policy(job, job.changelog, "compact")
     passed_over = job.run_to_end()
     assert (0, True) == (passed_over.returncode, "a record without a key; it was skipped" in passed_over.stderr), passed_over.stderr
-    grow(job, job.changelog, 3)
+    add_partitions(job.servers, job.changelog, 3)
     refused(job.run_to_end(), 1, "SZ303", "has 3 partitions, the job needs 2")
-    grow(job, job.input, 3)
+    add_partitions(job.servers, job.input, 3)
     refused(job.run_to_end(), 2, "SZ110", job.input, "3 partitions now, 2 when", "samzapy reset")
     write(job, f"__samza_coordinator_{job.name}_1", b"container/0", b"[" * 100_000)
 
