@@ -83,13 +83,12 @@ def create_topic(bootstrap: str, name: str, partitions: int = 1, **config: Any) 
 
 
 def add_partitions(bootstrap: str, name: str, partitions: int) -> None:
-    """Let a topic have so many partitions, and return when a client sees them: it is told of them before it may write to them."""
+    """Let a topic have so many partitions, and return when their leaders answer: a client is told of them before it may write to them."""
     client = admin(bootstrap)
     client.create_partitions([NewPartitions(name, partitions)])[name].result(LIMIT_S)
     deadline = time.monotonic() + LIMIT_S
-    while len(client.list_topics(name, timeout=10).topics[name].partitions) < partitions:
+    while len(client.list_topics(name, timeout=10).topics[name].partitions) < partitions or not _answered_for(client, name, partitions):
         assert time.monotonic() < deadline, f"topic {name} does not have {partitions} partitions after {LIMIT_S:.0f} s"
-        time.sleep(0.01)
 
 
 def _answered_for(client: AdminClient, name: str, partitions: int) -> bool:
