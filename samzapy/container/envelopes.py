@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from samzapy.api.envelope import IncomingMessageEnvelope, SystemStreamPartition
+from samzapy.native import hot_path
 
 _NOT_YET: Any = object()
 
@@ -45,3 +46,7 @@ class LazyEnvelope(RecordEnvelope):
             data = self._record.value()
             found = self._message = None if data is None else self._decode_value(data)
         return found
+
+
+if hot_path is not None:
+    hot_path.fill_envelopes(RecordEnvelope)

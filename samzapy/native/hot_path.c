@@ -15,6 +15,7 @@
 
 static PyMethodDef functions[] = {
     {"envelopes", (PyCFunction)(void (*)(void))envelopes, METH_FASTCALL, "envelopes(records, make, ssp, decode_key, decode_value): one of each record."},
+    {"fill_envelopes", fill_envelopes, METH_O, "fill_envelopes(cls): from now on envelopes of this class are made without a call."},
     {"in_a_row", (PyCFunction)(void (*)(void))in_a_row, METH_FASTCALL, "in_a_row(batch, begin, end): the index after the records of one partition."},
     {"has_error", has_error, METH_O, "has_error(batch): whether a message of the client stands for an error."},
     {"produce_all", (PyCFunction)(void (*)(void))produce_all, METH_FASTCALL, "produce_all(produce, records, timed, refusals): how many were taken."},

@@ -78,6 +78,29 @@ static int same_partition(const Parts *parts, PyObject *message, PyObject **topi
     return is_same;
 }
 
+/* The class of envelopes, and where its objects keep what they hold. Other callables that make envelopes are called. */
+enum { ENVELOPE_KEY, ENVELOPE_MESSAGE, ENVELOPE_SSP, ENVELOPE_RECORD, ENVELOPE_PARTS };
+static const char *const ENVELOPE_NAMES[ENVELOPE_PARTS] = {"key", "message", "system_stream_partition", "_record"};
+static PyTypeObject *envelope_type;
+static Py_ssize_t envelope_slots[ENVELOPE_PARTS];
+
+/* fill_envelopes(cls): from now on objects of `cls`, whose only state is these four slots, are made without a call. */
+static PyObject *fill_envelopes(PyObject *module, PyObject *cls) {
+    Py_ssize_t slots[ENVELOPE_PARTS];
+    int i;
+    if (!PyType_Check(cls) || PyType_IS_GC((PyTypeObject *)cls) || ((PyTypeObject *)cls)->tp_itemsize != 0 ||
+        ((PyTypeObject *)cls)->tp_basicsize != (Py_ssize_t)(sizeof(PyObject) + ENVELOPE_PARTS * sizeof(PyObject *))) {
+        PyErr_SetString(PyExc_TypeError, "an envelope has four slots, nothing else, and no garbage collection");
+        return NULL;
+    }
+    for (i = 0; i < ENVELOPE_PARTS; i++) {
+        if ((slots[i] = offset_of(cls, ENVELOPE_NAMES[i])) < 0) return NULL;
+    }
+    memcpy(envelope_slots, slots, sizeof slots);
+    Py_XSETREF(envelope_type, (PyTypeObject *)Py_NewRef(cls));
+    Py_RETURN_NONE;
+}
+
 /* An envelope of a message; a new reference. */
 static PyObject *envelope_of(const Parts *parts, PyObject *message, PyObject *make, PyObject *ssp, PyObject *decode_key, PyObject *decode_value) {
     PyObject *envelope, *arguments[5] = {NULL, NULL, NULL, ssp, message};
@@ -86,7 +109,18 @@ static PyObject *envelope_of(const Parts *parts, PyObject *message, PyObject *ma
         Py_DECREF(arguments[1]);
         return NULL;
     }
-    envelope = PyObject_Vectorcall(make, arguments + 1, 4 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    if (make == (PyObject *)envelope_type) {
+        envelope = envelope_type->tp_alloc(envelope_type, 0);
+        if (envelope != NULL) {
+            SLOT(envelope, envelope_slots[ENVELOPE_KEY]) = arguments[1];
+            SLOT(envelope, envelope_slots[ENVELOPE_MESSAGE]) = arguments[2];
+            SLOT(envelope, envelope_slots[ENVELOPE_SSP]) = Py_NewRef(ssp);
+            SLOT(envelope, envelope_slots[ENVELOPE_RECORD]) = Py_NewRef(message);
+            return envelope;
+        }
+    } else {
+        envelope = PyObject_Vectorcall(make, arguments + 1, 4 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    }
     Py_DECREF(arguments[1]);
     Py_DECREF(arguments[2]);
     return envelope;

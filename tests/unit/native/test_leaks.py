@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Message
 
 from samzapy import native
+from samzapy.container.envelopes import LazyEnvelope, RecordEnvelope
 from samzapy.serde import basic
 from samzapy.serde.record import RecordSerde
 from samzapy.store.overlay import OverlayStore
@@ -91,7 +92,8 @@ def loop() -> Callable[[], None]:
         side.seen.clear()
         for store in side.stores:
             store.discard()
-        native.hot_path.envelopes(good, Struct.__call__ if False else lambda *args: args, None, bytes.decode, basic.JsonSerde.decode)
+        for make in (RecordEnvelope, lambda *args: args):
+            native.hot_path.envelopes(good, make, None, bytes.decode, basic.JsonSerde.decode)
         native.hot_path.in_a_row(bad, 0, len(bad))
         native.hot_path.has_error(bad)
         native.hot_path.produce_all(lambda *args: None, [("t", b"1", None, -1, 7, [("h", b"x")]), ("t", b"1", None, -1, 0, None)], set(), (BufferError,))
@@ -126,3 +128,25 @@ def test_counts_of_references_stay() -> None:
         store.get(key)
         store.undo()
     assert held == [sys.getrefcount(one) for one in (key, value, store, OverlayStore, str, None.__class__)]
+
+
+def test_an_envelope_holds_what_it_was_made_of_and_gives_it_back() -> None:
+    record, ssp, key, value = Message(topic="in", partition=0, offset=7, key=b"k", value=b"v"), object(), object(), object()
+    counted = (RecordEnvelope, record, ssp, key, value)
+    held = [sys.getrefcount(one) for one in counted]
+
+    (envelope,) = native.hot_path.envelopes([record], RecordEnvelope, ssp, lambda data: key, lambda data: value)
+    assert type(envelope) is RecordEnvelope
+    assert (envelope.key, envelope.message, envelope.system_stream_partition, envelope._record) == (key, value, ssp, record)
+    assert (envelope.offset, repr(envelope)) == (7, repr(RecordEnvelope(key, value, ssp, record)))  # type: ignore[arg-type]
+    del envelope
+    assert [sys.getrefcount(one) for one in counted] == held
+
+
+def test_only_a_class_of_just_four_slots_is_filled_without_a_call() -> None:
+    class Collected(Struct):
+        pass
+
+    for other in (LazyEnvelope, Collected, dict, object, len):
+        with pytest.raises(TypeError, match="four slots"):
+            native.hot_path.fill_envelopes(other)
