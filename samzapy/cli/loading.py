@@ -34,12 +34,22 @@ def load(
         found = import_task_class(task, loaded.folders)
         for told in filter(None, (unused_process(found), *never_called(found, loaded.settings.window_ms is not None))):
             LOG.warning("task: %s", told)
+    if classes and (both := read_and_written(loaded.settings)):
+        LOG.warning(
+            "%s: an input and an output of this job, so what the job writes there it reads again. Make sure that this ends, or write to another topic",
+            ", ".join(both),
+        )
     if classes and loaded.written_secrets:
         LOG.warning(
             "%s: a secret is written in the job file, where whoever reads the file sees it: refer to it instead, as ${NAME} or ${file:PATH}",
             ", ".join(loaded.written_secrets),
         )
     return loaded
+
+
+def read_and_written(settings: Settings) -> list[str]:
+    """The topics that the job reads and writes. Those between the stages of a program are in neither list."""
+    return sorted({one.topic for one in settings.inputs} & {one.topic for one in settings.outputs})
 
 
 def with_master(sets: list[str] | None, local: bool, master: str | None) -> list[str]:

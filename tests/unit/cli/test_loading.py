@@ -34,6 +34,14 @@ class Windowed(One):
     def window(self, collector, coordinator): pass
 """
 
+PROGRAM = """
+from samzapy.streams import App
+
+loops, regroups = App(), App()
+loops.stream("t", key=str, value=str).filter(lambda text: False).to("t")
+regroups.stream("t", key=str, value=str).key_by(lambda text: text, "by-text", key=str).count("texts").to("counts")
+"""
+
 
 @pytest.mark.parametrize(("name", "is_told"), [("One", False), ("Batches", False), ("Both", True)])
 def test_a_task_with_both_hooks_is_told_which_one_is_used(
@@ -70,6 +78,31 @@ def test_what_is_never_called_is_told(tmp_path: Path, caplog: pytest.LogCaptureF
     with caplog.at_level(logging.INFO, "samzapy"):
         load(file, None, None, classes=True)
     assert [f"task: {text}" for text in told] == [text for text in caplog.messages if text.startswith("task: ")]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "is_told"), [("", False), (", outputs: [{topic: other}]", False), (", outputs: [{topic: other}, {topic: t}]", True)]
+)
+def test_a_job_that_reads_what_it_writes_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture, outputs: str, is_told: bool) -> None:
+    (tmp_path / "tasks_with_hooks.py").write_text(TASKS)
+    file = tmp_path / "job.yaml"
+    file.write_text((JOB % "tasks_with_hooks:One").removesuffix("}") + outputs + "}")
+    with caplog.at_level(logging.INFO, "samzapy"):
+        load(file, None, None, classes=True)
+    assert ["t"] * is_told == [text.partition(": an input and an output of this job")[0] for text in caplog.messages]
+
+
+def test_a_program_that_reads_what_it_writes_is_told_and_topics_between_its_stages_are_no_such_topics(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "program_that_loops.py").write_text(PROGRAM)
+    for name, told in (("loops", ["t"]), ("regroups", [])):
+        caplog.clear()
+        file = tmp_path / f"{name}.yaml"
+        file.write_text((JOB % "x").replace("task: 'x'", f"app: 'program_that_loops:{name}'").replace(", inputs: [{topic: t, value: string}]", ""))
+        with caplog.at_level(logging.INFO, "samzapy"):
+            load(file, None, None, classes=True)
+        assert told == [text.partition(": an input and an output of this job")[0] for text in caplog.messages]
 
 
 @pytest.mark.parametrize("name", ["my job.yaml", "-x.yaml", "$HOME.yaml"])
