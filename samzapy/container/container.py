@@ -61,7 +61,8 @@ from samzapy.plan.refused_record_search import PoisonSearch
 from samzapy.ports import Clock, Log, Supervision
 
 LOG = logging.getLogger("samzapy.container")
-WATCH_S = 0.01
+WATCH_S = 0.01  # how often ends and gates are looked at
+BUSY_WATCH_S = 0.05  # the same while records come
 JOIN_WAIT_S = 0.01
 
 
@@ -226,7 +227,7 @@ class Container:
         had_some = bool(batch)
         if are_watched and not self._pausing.is_on and (not had_some or now >= self._next_advance):
             self._tasks.advance()
-            self._next_advance = now + WATCH_S
+            self._next_advance = now + BUSY_WATCH_S
         if self._outputs is not None:
             self._outputs.poll()
 
