@@ -58,7 +58,7 @@ class Harness(EventTime):
         job: a job file's path, a job file as a dict, a StreamTask class, or an App, whose functions raise TaskError here if they change what they are given.
         tasks: the number of partitions of each input, and so of tasks.
         sections: top-level keys of the job file as keywords (`inputs=[…]`, `window="10s"`); they replace those of a file or dict; a class needs them.
-        sets: changes of single keys, as with `--set`: "commit.interval=1s".
+        sets: changes of single keys, as with `--set`: "commit.interval=1s". They come after sections, except where `job` is a file.
         over: another harness, whose Kafka and clock this job shares; see `then`.
         now: where the clock starts: milliseconds since 1970, or a datetime with a time zone; by default 2023-11-14 22:13:20 UTC, so that tests repeat.
             If event times are of today, give a `now` that none is after; else event time may stand still, and `run()` and `end()` warn of it.

@@ -12,8 +12,9 @@ from samzapy.api.errors import ConfigurationError, TopicMisconfigured
 from samzapy.api.task import StreamTask
 from samzapy.config.document import settings_from_document
 from samzapy.config.errors import ConfigError, Problem
+from samzapy.config.overrides import apply_set
 from samzapy.config.schema import Settings
-from samzapy.config.tree import dotted
+from samzapy.config.tree import dotted, from_plain, plain
 from samzapy.config.units import parse_duration
 from samzapy.plan.topics import INTERNAL, what_is_wrong
 from samzapy.ports import Log, SchemaRegistry, TopicSpec
@@ -27,6 +28,7 @@ from samzapy.wiring.serdes import Serdes
 from samzapy.wiring.tasks import Tasks, tasks_of
 
 AnyJob = str | Path | Mapping[str, Any] | type[StreamTask] | App
+MEMORY = {"bootstrap.servers": "memory:9092"}
 COMPACTED = {"cleanup.policy": "compact"}
 T = TypeVar("T")
 
@@ -63,16 +65,15 @@ class HarnessJob:
         if isinstance(job, str | Path):
             loaded = load_program([Path(job)], sets, environ)
             folders = loaded.folders
-            document = dict(loaded.document)
+            document = {**loaded.document, **sections}
         elif isinstance(job, Mapping):
-            document = dict(job)
+            document = _with_sets({**job, **sections}, sets)
         elif isinstance(job, App):
-            document = {"job": "test", "app": "program:app", "kafka": {"bootstrap.servers": "memory:9092"}}
-            document |= sections_of(job.graph, sections.get("streams", {}), sections.get("stores", {})).to_json()
-            sections = {name: section for name, section in sections.items() if name != "stores"}
+            document = _with_sets({"job": "test", "app": "program:app", "kafka": MEMORY, **sections}, sets)
+            said = sections_of(job.graph, document.get("streams", {}), document.get("stores", {})).to_json()
+            document |= {name: section for name, section in said.items() if name == "stores" or name not in sections}
         else:
-            document = {"job": "test", "task": f"{job.__module__}:{job.__name__}", "kafka": {"bootstrap.servers": "memory:9092"}}
-        document.update(sections)
+            document = _with_sets({"job": "test", "task": f"{job.__module__}:{job.__name__}", "kafka": MEMORY, **sections}, sets)
         if isinstance(job, Mapping) and document.get("app") is not None and not document.get("inputs"):
             document |= _of_program(document, folders)
         settings = settings_from_document(document, environ)
@@ -114,6 +115,21 @@ class HarnessJob:
             for topic in growing(self.settings, {**admin.topics(self.topics.read), **there}, count):
                 admin.grow(topic, count)
         return list(wanted)
+
+
+def _with_sets(document: Mapping[str, Any], sets: Sequence[str]) -> dict[str, Any]:
+    """A document with single keys changed, as `--set` does.
+
+    Raises:
+        ConfigError: with all that is wrong with them.
+    """
+    problems: list[Problem] = []
+    root = from_plain(document)
+    for number, text in enumerate(sets, 1):
+        root = apply_set(root, number, text, Path.cwd(), problems)
+    if problems:
+        raise ConfigError(problems)
+    return dict(plain(root)) if sets else dict(document)
 
 
 def _of_program(document: Mapping[str, Any], folders: Sequence[Path]) -> Mapping[str, Any]:

@@ -77,6 +77,32 @@ def test_what_is_not_there_is_an_error_that_lists_what_is(h: Harness, what: str)
         ask(h)
 
 
+def program() -> App:
+    app = App()
+    app.stream("in", key=str, value=str).map(lambda text: 1 // len(text), value=int).to("out")
+    return app
+
+
+DOCUMENT: dict[str, Any] = {"job": "j", "task": f"{__name__}:Counting", "kafka": {"bootstrap.servers": "h"}, **SECTIONS}
+JOBS: dict[str, tuple[Any, dict[str, Any]]] = {"a class": (Counting, SECTIONS), "a program": (program(), {}), "a dict": (DOCUMENT, {})}
+
+
+@pytest.mark.parametrize("kind", JOBS)
+def test_single_keys_are_changed_whatever_the_job_is_given_as(kind: str) -> None:
+    job, sections = JOBS[kind]
+    with Harness(job, sets=["on_error.then=dead_letter"], **sections) as h:
+        h.send("in", "", key="k")
+        h.run()
+        assert ["in"] == [letter.topic for letter in h.dead_letters()]
+        h.restart(sets=["on_error.then=skip"])
+        h.send("in", "", key="k")
+        h.run()
+        assert 1 == len(h.dead_letters())
+    for wrong, words in (("on_error.then=bogus", "expected fail, skip or dead_letter"), ("nonsense.x=1", "unknown key 'nonsense'"), ("x", "expected KEY=VALUE")):
+        with pytest.raises(ConfigurationError, match=words):
+            Harness(job, sets=[wrong], **sections)
+
+
 def test_a_timestamp_that_kafka_would_take_for_now_is_refused(h: Harness) -> None:
     for timestamp in (0, -1):
         with pytest.raises(ValueError, match=f"timestamp {timestamp}:"):
