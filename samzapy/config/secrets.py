@@ -31,7 +31,8 @@ PUBLIC = frozenset({"sasl.mechanism", "sasl.mechanisms", "sasl.kerberos.service.
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SPLIT = re.compile(r"[^A-Za-z0-9]+")
 _kept_out: set[str] = set()
-_LOGIN = re.compile(r"[a-z][a-z0-9+.\-]*://[^\s/@:]*:(?P<password>[^\s/@]+)@|\A(?:bearer|basic)\s+(?P<token>\S+)\Z", re.IGNORECASE)
+_LOGIN = re.compile(r"(?<![a-z0-9+.\-])[a-z0-9+.\-]+://[^\s/@:]*:(?P<password>[^\s/@]+)@|\A(?:bearer|basic)\s+(?P<token>\S+)\Z", re.IGNORECASE)
+_PAIR = re.compile(r"(?<![\w.\-])(?P<key>[\w.\-]+)[ \t]*=(?![=>])[ \t]*(?P<value>'[^']+'|\"[^\"]+\"|\{[^}]+\}|(?:\$\{[^}]*\}|[^\s;&,'\"{}])+)")
 _KEY = re.compile(r"(?P<key>[\w.\-]+)[\"']?\s*[:=]")
 
 
@@ -39,14 +40,23 @@ def is_secret_key(key: str) -> bool:
     """Whether a key's name says that its value is a secret."""
     if key in PUBLIC:
         return False
-    words = [word.lower() for word in _SPLIT.split(_CAMEL.sub("_", key)) if word]
+    words = _words(key)
     pairs = itertools.pairwise(words)
     return key.lower().startswith("sasl.") or not WORDS.isdisjoint(words) or not PAIRS.isdisjoint(pairs)
 
 
+def _words(key: str) -> list[str]:
+    """The words of a key, in lower case; of `passwords` or `password2`, `password`."""
+    words = [word.lower().rstrip("0123456789") or word for word in _SPLIT.split(_CAMEL.sub("_", key)) if word]
+    return [word if word in WORDS or not word.endswith("s") or word.endswith("ss") else word[:-1] for word in words]
+
+
 def logins(text: str) -> list[str]:
-    """The passwords and tokens in a text that is, or holds, a URL with a login (`postgres://user:password@host`) or the header of one (`Bearer …`)."""
-    return [match["password"] or match["token"] for match in _LOGIN.finditer(text)]
+    """The passwords and tokens in a text that is, or holds, a URL with a login (`postgres://user:password@host`), the header of one (`Bearer …`), or
+    keys with values, as drivers of databases and queries of URLs have them (`user=me password=…`, `?access_token=…`)."""
+    pairs = [value.strip("'\"") for key, value in _PAIR.findall(text) if is_secret_key(key)]
+    pairs = [value[1:-1] if value[:1] + value[-1:] == "{}" else value for value in pairs]
+    return [match["password"] or match["token"] for match in _LOGIN.finditer(text)] + [value for value in pairs if value]
 
 
 def is_written_secret(path: Sequence[str | int], text: str) -> bool:
@@ -54,7 +64,7 @@ def is_written_secret(path: Sequence[str | int], text: str) -> bool:
     if path and path[0] in SECTIONS and any("${" not in login for login in logins(text)):
         return True
     key = path[-1] if path and path[0] in SECTIONS else ""
-    words = [word.lower() for word in _SPLIT.split(_CAMEL.sub("_", str(key))) if word]
+    words = _words(str(key))
     return bool(words) and (words[-1] in WORDS or words[-2:] == ["user", "info"]) and str(key) not in PUBLIC and bool(text.strip()) and "${" not in text
 
 

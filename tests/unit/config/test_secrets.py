@@ -54,6 +54,41 @@ def test_a_login_within_a_text_is_a_secret_whatever_its_key_is(tmp_path: Path) -
     assert "postgres://me:***@host/db of *** of *** of *** at https://host:443/a@b" == without_secrets(f"{DSN} of hunter22 of hunter33 of t0ken1 at https://host:443/a@b")
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("host=db user=me password=hunter2 dbname=x", ["hunter2"]),
+        ("host=db password='hun ter2' dbname=x", ["hun ter2"]),
+        ("jdbc:postgresql://db/x?user=me&password=hunter2&ssl=on", ["hunter2"]),
+        ("Server=db;Uid=me;Pwd={hun;ter2};Database=x", ["hun;ter2"]),
+        ("https://api/x?access_token=hunter2&page=2", ["hunter2"]),
+        ("-Djavax.net.ssl.trustStorePassword=hunter2 -Da=b", ["hunter2"]),
+        ("host=db password=${PW}", ["${PW}"]),
+        ("amqp://me:hunter2@host", ["hunter2"]),
+        ("user=me key=a page=b", []),
+        ("token == 'a', password => b, secret=", []),
+    ],
+)
+def test_logins_in_texts(text: str, found: list[str]) -> None:
+    assert found == secrets.logins(text)
+
+
+@pytest.mark.parametrize("text", ["a" * 300_000, "password=" * 30_000, "password='" * 30_000, "a://" * 75_000, "password=" + "${" * 100_000])
+def test_long_texts_are_looked_through_in_one_go(text: str) -> None:
+    """Within the test's time limit; where each begin looks to the end again, it takes minutes."""
+    assert len(secrets.logins(text)) <= 30_000
+
+
+@pytest.mark.parametrize("key", ["passwords", "password2", "api_keys", "apiKeys", "cookies", "token1", "accessKey3", "db.passwd"])
+def test_secret_keys_in_the_plural_and_with_a_number(key: str) -> None:
+    assert secrets.is_secret(("params", key))
+
+
+@pytest.mark.parametrize("key", ["class", "address", "access", "keys", "s3", "partition.keys", "process2"])
+def test_keys_that_hold_no_secret(key: str) -> None:
+    assert not secrets.is_secret(("params", key))
+
+
 def test_neither_a_message_nor_a_traceback_in_the_log_shows_one() -> None:
     keep_out(["hunter2"])
     stream = io.StringIO()
