@@ -17,7 +17,7 @@ SECTIONS = frozenset({"kafka", "params", "spark", "schema_registry", "web"})
 WORDS = frozenset(
     {
         "password", "passwd", "passphrase", "pwd", "pass", "pw", "secret", "secrets", "token", "tokens", "credential", "credentials", "jaas", "apikey",
-        "auth", "authorization", "bearer", "cookie",
+        "auth", "authorization", "bearer", "cookie", "sig", "signature",
     }
 )  # fmt: skip
 PAIRS = frozenset(
@@ -31,7 +31,11 @@ PUBLIC = frozenset({"sasl.mechanism", "sasl.mechanisms", "sasl.kerberos.service.
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SPLIT = re.compile(r"[^A-Za-z0-9]+")
 _kept_out: set[str] = set()
-_LOGIN = re.compile(r"(?<![a-z0-9+.\-])[a-z0-9+.\-]+://[^\s/@:]*:(?P<password>[^\s/@]+)@|\A(?:bearer|basic)\s+(?P<token>\S+)\Z", re.IGNORECASE)
+_LOGIN = re.compile(  # a name of 20 characters and more without a password is a token
+    r"(?<![a-z0-9+.\-])[a-z0-9+.\-]+://(?:[^\s/@:]*:(?P<password>[^\s/@]+)|(?P<name>[^\s/@:]{20,}))@|\A(?:bearer|basic)\s+(?P<token>\S+)\Z"
+    r"|(?P<pem>-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----.*)",
+    re.IGNORECASE | re.DOTALL,
+)
 _PAIR = re.compile(r"(?<![\w.\-])(?P<key>[\w.\-]+)[ \t]*=(?![=>])[ \t]*(?P<value>'[^']+'|\"[^\"]+\"|\{[^}]+\}|(?:\$\{[^}]*\}|[^\s;&,'\"{}])+)")
 _KEY = re.compile(r"(?P<key>[\w.\-]+)[\"']?\s*[:=]")
 
@@ -52,11 +56,11 @@ def _words(key: str) -> list[str]:
 
 
 def logins(text: str) -> list[str]:
-    """The passwords and tokens in a text that is, or holds, a URL with a login (`postgres://user:password@host`), the header of one (`Bearer …`), or
-    keys with values, as drivers of databases and queries of URLs have them (`user=me password=…`, `?access_token=…`)."""
+    """The passwords and tokens in a text that is, or holds, a URL with a login (`postgres://user:password@host`), the header of one (`Bearer …`),
+    a private key, or keys with values, as drivers of databases and queries of URLs have them (`user=me password=…`, `?access_token=…`)."""
     pairs = [value.strip("'\"") for key, value in _PAIR.findall(text) if is_secret_key(key)]
     pairs = [value[1:-1] if value[:1] + value[-1:] == "{}" else value for value in pairs]
-    return [match["password"] or match["token"] for match in _LOGIN.finditer(text)] + [value for value in pairs if value]
+    return [match[match.lastgroup or 0] for match in _LOGIN.finditer(text)] + [value for value in pairs if value]
 
 
 def is_written_secret(path: Sequence[str | int], text: str) -> bool:
