@@ -11,7 +11,7 @@ from samzapy.cli.common import called_with
 from samzapy.config.load import LoadedJob
 from samzapy.config.schema import Settings
 from samzapy.config.secrets import is_secret
-from samzapy.config.task_class import import_task_class, never_called, unused_process
+from samzapy.config.task_class import import_task_class, named_as_pythons_own, never_called, unused_process
 from samzapy.kafka.client import check_properties
 from samzapy.wiring.job_file import load_program
 
@@ -39,6 +39,8 @@ def load(
             "%s: an input and an output of this job, so what the job writes there it reads again. Make sure that this ends, or write to another topic",
             ", ".join(both),
         )
+    if classes and (files := named_as_pythons_own(loaded.folders)):
+        LOG.warning("named as modules of Python's own, so an import may find the one or the other: rename %s", ", ".join(map(str, files)))
     if classes and loaded.written_secrets:
         LOG.warning(
             "%s: a secret is written in the job file, where whoever reads the file sees it: refer to it instead, as ${NAME} or ${file:PATH}",

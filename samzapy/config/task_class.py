@@ -159,6 +159,12 @@ def _refuse_pythons_own(key: str, name: str, folders: Sequence[Path]) -> None:
                     raise _refusal(key, f"{mine} has the name of one of Python's own modules", f"Rename it: Python may import its own {name!r} instead.")
 
 
+def named_as_pythons_own(folders: Sequence[Path]) -> list[Path]:
+    """Files and packages beside the job file, or in the working directory, that have the name of one of Python's own modules."""
+    found = (path for folder in folders for path in sorted(folder.iterdir()) if path.stem in sys.stdlib_module_names)
+    return [path for path in found if (path.suffix == ".py" and path.is_file()) or (path / "__init__.py").is_file()]
+
+
 def _import_module(key: str, name: str, folders: Sequence[Path]) -> ModuleType:
     try:
         return user_import.import_module(name)

@@ -92,12 +92,13 @@ def entry_named(name: str) -> Callable[[Mapping[str, Any]], int]:
 
 def run_entry(payload: Mapping[str, Any]) -> int:
     """Call the function that `payload["entry"]` names; returns its exit code. An exception is logged with its traceback; the code is 70."""
-    for folder in reversed(payload.get("folders", [])):
-        if folder not in sys.path:
-            sys.path.insert(0, folder)
     open_files_limit()
     try:
-        return entry_named(payload["entry"])(payload)
+        entry = entry_named(payload["entry"])  # before the user's folders are looked into: a file there may have the name of one of Python's own modules
+        for folder in reversed(payload.get("folders", [])):
+            if folder not in sys.path:
+                sys.path.insert(0, folder)
+        return entry(payload)
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     except SamzapyError as error:

@@ -149,7 +149,7 @@ class ProcessLauncher(OnThisHost):
     def _start(self, container: int, payload: bytes, as_json: bool) -> ProcessHandle:
         try:
             process = subprocess.Popen(
-                [sys.executable, "-m", "samzapy.local.child", str(os.getpid())],
+                [sys.executable, "-P", "-m", "samzapy.local.child", str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -33,6 +33,7 @@ def run_partition(payloads: Iterable[bytes]) -> Iterator[int | None]:
         if not is_first_attempt():
             yield None
             continue
+        os.environ.pop("PYTHONSAFEPATH", None)  # it was for this process: the programs of the user's that a task starts have their own folders
         parent = os.getppid()
         end_with_parent(parent)
         signal.signal(signal.SIGINT, signal.SIG_IGN)

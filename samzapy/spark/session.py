@@ -241,11 +241,12 @@ def _check_master(master: str) -> None:
 
 
 def _worker_environment() -> dict[str, str]:
-    """What workers need to find this very samzapy where it runs from a checkout; elsewhere the folder is missing, which does no harm."""
+    """What workers need to find this very samzapy where it runs from a checkout (elsewhere the folder is missing, which does no harm), and to take
+    Python's own modules for what they are, whatever files lie where Spark was started."""
     home = str(Path(samzapy.__file__).resolve().parent.parent)
     if home in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
-        return {}
-    return {"PYTHONPATH": home}
+        return {"PYTHONSAFEPATH": "1"}
+    return {"PYTHONSAFEPATH": "1", "PYTHONPATH": home}
 
 
 def _launch_environment(master: str, java_home: str | None, settings_file: str) -> dict[str, str | None]:

@@ -50,6 +50,17 @@ def test_a_child_gets_its_payload_and_its_exit_code_is_told(processes: ProcessLa
     assert facts["sigint"]
 
 
+def test_files_with_names_of_pythons_own_modules_do_not_end_a_child(
+    processes: ProcessLauncher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("types", "enum", "json", "uuid", "calendar"):
+        (tmp_path / f"{name}.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    handle = processes.launch(0, payload_for("write_and_end", tmp_path / "a", folders=[str(tmp_path)]), None)
+
+    assert "exit code 0" == str(until(handle.exited, "the child's end"))
+
+
 def test_a_childs_output_bears_its_number(processes: ProcessLauncher, output: io.BytesIO, tmp_path: Path) -> None:
     handle = processes.launch(7, payload_for("write_and_end", tmp_path / "a"), None)
 

@@ -92,6 +92,20 @@ def test_a_job_that_reads_what_it_writes_is_told(tmp_path: Path, caplog: pytest.
     assert ["t"] * is_told == [text.partition(": an input and an output of this job")[0] for text in caplog.messages]
 
 
+def test_files_that_are_named_as_modules_of_pythons_own_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "tasks_with_hooks.py").write_text(TASKS)
+    (tmp_path / "calendar").mkdir()
+    (tmp_path / "job.yaml").write_text(JOB % "tasks_with_hooks:One")
+    for files in ([], ["uuid.py"], ["calendar/__init__.py", "uuid.py"]):
+        for file in files:
+            (tmp_path / file).touch()
+        caplog.clear()
+        with caplog.at_level(logging.INFO, "samzapy"):
+            load(tmp_path / "job.yaml", None, None, classes=True)
+        named = ", ".join(str(tmp_path / file.removesuffix("/__init__.py")) for file in files)
+        assert [f"rename {named}"] * bool(files) == [text.partition("or the other: ")[2] for text in caplog.messages]
+
+
 def test_a_program_that_reads_what_it_writes_is_told_and_topics_between_its_stages_are_no_such_topics(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

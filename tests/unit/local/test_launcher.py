@@ -35,18 +35,30 @@ def test_an_entrys_exit_becomes_the_code(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert 0 == run_entry({"entry": f"{module}:ends", "code": None})
 
 
+def test_what_an_entry_imports_is_not_looked_for_in_the_users_folders(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "an_entry.py").write_text("import colorsys\ndef main(payload): import mine; return int(not hasattr(colorsys, 'rgb_to_hls'))\n")
+    (tmp_path / "job").mkdir()
+    for name in ("colorsys", "mine"):
+        (tmp_path / "job" / f"{name}.py").write_text("")
+    payload = {"entry": "an_entry:main", "folders": [str(tmp_path / "job")]}
+    program = f"import sys; from samzapy.container.process import run_entry; sys.path.append({str(tmp_path / 'code')!r}); sys.exit(run_entry({payload}))"
+
+    assert 0 == subprocess.run([sys.executable, "-c", program], check=False).returncode
+
+
 def test_an_entry_that_cannot_be_found_is_said_and_ends_with_70(caplog: pytest.LogCaptureFixture) -> None:
     assert 70 == run_entry({"entry": "no_such_module_of_ours:main"})
     assert "the container's process failed: ModuleNotFoundError: No module named 'no_such_module_of_ours'" in caplog.text
 
 
 def test_a_container_may_open_as_many_files_as_the_system_allows(tmp_path: Path) -> None:
-    (tmp_path / "limits.py").write_text(
+    (tmp_path / "limits_of_a_test.py").write_text(
         "import resource\ndef told(payload): return int(resource.getrlimit(resource.RLIMIT_NOFILE)[0] != 700)\n"
     )
     program = (
-        "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (200, 700));"
-        f"from samzapy.container.process import run_entry; sys.exit(run_entry({{'entry': 'limits:told', 'folders': [{str(tmp_path)!r}]}}))"
+        f"import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (200, 700)); sys.path.append({str(tmp_path)!r});"
+        "from samzapy.container.process import run_entry; sys.exit(run_entry({'entry': 'limits_of_a_test:told'}))"
     )
 
     assert 0 == subprocess.run([sys.executable, "-c", program], check=False).returncode
