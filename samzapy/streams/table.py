@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from samzapy.streams.familiar import no_operator
 from samzapy.streams.graph import Keeps
@@ -32,13 +32,16 @@ class Table(Generic[K, V]):
         """A stream with a record for each change of the table: the new value, or None if the key was deleted."""
         return Stream(self.app, self.node)
 
-    def to(self, topic: str, /, *, value: type[V] | str | None = None, partitions: int | None = None) -> None:
+    def to(
+        self, topic: str, /, *, value: type[V] | str | None = None, partitions: int | None = None, timestamps: Literal["time", "send"] = "time"
+    ) -> None:
         """Send each change to a topic; a deletion is a tombstone. Raises ConfigurationError as `Stream.to`.
 
         Args:
             topic: its name.
             value: the type of the values, or the name of their serde, if it is not known; else they are written as JSON.
             partitions: how many the topic gets if samzapy creates it.
+            timestamps: "time": each change has the time of the record that caused it; "send": the time of sending.
         """
         stream: Stream[Any, Any] = self.updates()
-        stream.to(topic, value=value, partitions=partitions)
+        stream.to(topic, value=value, partitions=partitions, timestamps=timestamps)

@@ -190,6 +190,9 @@ def test_records_keep_their_key_time_and_headers() -> None:
     stream.map(lambda value, key, time, headers: [value["n"], key, time, [[name, data.decode()] for name, data in headers]]).to("all")
     stream.to("kept")
     stream.to("sent", timestamps="send")
+    counts = stream.count("counts")
+    counts.to("counts-kept")
+    counts.to("counts-sent", timestamps="send")
     timed = app.stream("timed", value=dict, time=lambda value: value["at"])
     timed.map(lambda value, time: time).to("times")
     with Harness(app) as h:
@@ -199,7 +202,8 @@ def test_records_keep_their_key_time_and_headers() -> None:
         assert [[1, "a", 5, [["h", "1"], ["h", "2"]]]] == values(h, "all")
         kept, sent = h.records("kept")[0], h.records("sent")[0]
         assert (5, [("h", b"1"), ("h", b"2")]) == (kept.timestamp()[1], list(kept.headers() or ()))
-        assert h.clock.now_ms() == sent.timestamp()[1]
+        assert h.clock.now_ms() == sent.timestamp()[1] == h.records("counts-sent")[0].timestamp()[1]
+        assert 5 == h.records("counts-kept")[0].timestamp()[1]
         assert ([7], 7) == (values(h, "times"), h.records("times")[0].timestamp()[1])
 
 
