@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, is_typeddict
+from typing import Any, Protocol
+
+from typing_extensions import is_typeddict  # of either module's; Python's own knows only its own
 
 
 class Serde(Protocol):

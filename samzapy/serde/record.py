@@ -18,9 +18,10 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, is_typeddict
+from typing import Any
 
 import msgspec
+from typing_extensions import is_typeddict
 
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.api.serde import holds_records

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 import msgspec
 import pydantic
 import pytest
+import typing_extensions
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
@@ -45,6 +46,10 @@ class User(TypedDict):
     name: str
 
 
+class UserOfExtensions(typing_extensions.TypedDict):  # what pydantic requires before Python 3.12
+    name: str
+
+
 class Order(BaseModel):
     item: str
     price: float
@@ -63,6 +68,7 @@ KINDS = [
     (Count, Count(3), b'{"n":3,"last":null}'),
     (Point, Point(1, 2), b"[1,2]"),
     (User, {"name": "ada"}, b'{"name":"ada"}'),
+    (UserOfExtensions, {"name": "ada"}, b'{"name":"ada"}'),
     (Order, Order(item="tea", price=2.5), b'{"item":"tea","price":2.5}'),
 ]
 
@@ -106,6 +112,7 @@ def test_a_record_that_does_not_fit_is_refused_with_the_field(cls: Any, data: by
         (Visit, {"page": "/home"}, "takes Visit, not"),
         (Count, None, "takes Count, not"),
         (User, [("name", "ada")], "takes dict, not"),
+        (UserOfExtensions, [("name", "ada")], "takes dict, not"),
         (Count, Count(1, math.nan), "NaN or infinity"),
         (Visit, Visit("/", math.inf), "NaN or infinity"),
         (Order, Order(item="", price=math.nan), "NaN or infinity"),
