@@ -77,11 +77,9 @@ class JobCoordinator:
         has_begun: Callable[[str], None] = lambda url: None,
         facts: RunFacts = RunFacts(),  # noqa: B008  a value
     ) -> None:
-        self._job = job
-        self._run_id = run_id
+        self._job, self._run_id = job, run_id
         self._settings = settings
-        self._clock = clock
-        self._launcher = launcher
+        self._clock, self._launcher = clock, launcher
         self._input_topics = input_topics or InputTopics()
         self._topic = CoordinatorLog(job, run_id, log, clock)
         self._ownership = OwnershipRecords(self._topic, run_id, clock)
@@ -140,7 +138,8 @@ class JobCoordinator:
             except (Fenced, InDoubt, TransactionAborted) as error:
                 self.seen_at = self._clock.monotonic()
                 until = until or self.seen_at + BEGIN_S
-                if attempt >= ATTEMPTS and (self.seen_at >= until or isinstance(error, REFUSED)):
+                is_last = attempt >= ATTEMPTS and (self.seen_at >= until or isinstance(error, REFUSED))
+                if is_last or self._ownership.is_replaced:  # to try again would fence the run that replaced this one
                     raise self._why_not_begun(error, attempt) from None
                 LOG.warning("the coordinator topic could not be written, so this start is tried again: %s: %s", error.code, error)
                 self._ownership.close()

@@ -60,6 +60,7 @@ class OwnershipRecords:
         locality: by task, the hosts that have state of it, with the epoch of its last owner there (the highest is the newest).
         is_in_doubt: a write failed; `read` says what holds.
         replaces: the run whose lease was there when this one began; "": there was none; None: it is not known yet.
+        is_replaced: the lease of a run that began later was found.
     """
 
     def __init__(self, topic: CoordinatorLog, run_id: str, clock: Clock) -> None:
@@ -68,7 +69,7 @@ class OwnershipRecords:
         self._clock = clock
         self.epoch = 0
         self.locality: dict[str, dict[str, int]] = {}
-        self.is_in_doubt = False
+        self.is_in_doubt = self.is_replaced = False
         self._known: dict[bytes, bytes | None] = {}  # what holds, as this one read or wrote it
         self._doubted: set[bytes] = set()  # keys of writes that are in doubt
         self.replaces: str | None = None
@@ -86,21 +87,31 @@ class OwnershipRecords:
         return ledger
 
     def take_over(self) -> Ledger:
-        """The start of a coordinator: fence every earlier one, then end every container of earlier runs."""
+        """The start of a coordinator: fence every earlier one, then end every container of earlier runs.
+
+        Raises:
+            Fenced: another coordinator has taken over. LogError: it is not known.
+        """
+        if self.is_in_doubt:
+            self._refuse_a_later_run(self._topic.read())  # before the init, which would fence that run
         self._topic.take_over()
         was_in_doubt, self.is_in_doubt = self.is_in_doubt, False  # that init has decided it
         ledger = self.read()
-        holder = ledger.lease.run_id if ledger.lease else ""
-        if not was_in_doubt:
-            self.replaces = holder
-        elif holder not in ("", self._run_id, self.replaces):
-            self.is_in_doubt = True
-            raise Fenced(f"run {holder} has taken over.", "")
+        if was_in_doubt:
+            self._refuse_a_later_run(ledger)
+        else:
+            self.replaces = ledger.lease.run_id if ledger.lease else ""
         unreadable = getattr(ledger.containers, "unreadable", {})
         if unreadable or not ledger.containers:
             self._learn_from_checkpoints(ledger, unreadable)
         self.locality = {task: dict(hosts) for task, hosts in ledger.locality.items()}
         return ledger
+
+    def _refuse_a_later_run(self, ledger: Ledger) -> None:
+        holder = ledger.lease.run_id if ledger.lease else ""
+        if holder not in ("", self._run_id, self.replaces):
+            self.is_in_doubt = self.is_replaced = True
+            raise Fenced(f"run {holder} has taken over.", "")
 
     def _learn_from_checkpoints(self, ledger: Ledger, unreadable: Mapping[int, Exception]) -> None:
         """A job that never ran, or whose coordinator topic was deleted, or has records of containers that cannot be read: epochs go on above what

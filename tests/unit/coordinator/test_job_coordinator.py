@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from samzapy.api.errors import Fenced, LauncherError, LogError, OwnedElsewhere, StateMismatch, StateRefused, Superseded
-from samzapy.coordinator.job_coordinator import ATTEMPTS, JobCoordinator
+from samzapy.coordinator.job_coordinator import ATTEMPTS, BEGIN_S, JobCoordinator
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process
 from samzapy.model.caution import Caution, caution_from_json, piece_of
@@ -411,6 +411,22 @@ def test_a_takeover_fences_the_old_coordinator_and_its_containers() -> None:
             assert second.ledger().epoch > epoch
             assert first.await_end() == Fenced.exit_code
             assert first.roster.status()["state"] == "FENCED"
+
+
+def test_of_two_takeovers_at_once_the_one_that_was_fenced_ends_at_once() -> None:
+    """An attacker found that it fenced the other one for thirty seconds first."""
+    first = Stage()
+    earlier = Stage(first, takeover=True).coordinator
+    earlier._ownership.take_over()
+    with Stage(first, takeover=True) as later:
+        later.await_launch(1)
+        with pytest.raises(Fenced):  # as the first write of its start does
+            earlier._ownership.write((b"key", None))
+        began = first.clock.monotonic()
+        with pytest.raises(Fenced, match="has taken over"):
+            earlier.begin()
+        assert first.clock.monotonic() - began < BEGIN_S
+        assert later.code is None
 
 
 def test_a_producer_that_died_without_a_successor_ends_no_coordinator() -> None:

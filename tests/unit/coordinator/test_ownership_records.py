@@ -161,3 +161,5 @@ def test_one_that_begins_again_after_a_doubt_does_not_take_over_from_its_success
     for _ in range(2):
         with pytest.raises(Fenced, match="second has taken over"):
             ownership.take_over()
+        assert ownership.is_replaced
+    successor.write((LEASE_KEY, b"of a run that nobody fenced"))  # an init would have
