@@ -19,6 +19,7 @@ from types import FrameType, ModuleType
 from typing import NoReturn
 
 from samzapy.clock import if_longer_than
+from samzapy.own_loggers import keep_on
 
 LOG = logging.getLogger("samzapy")
 LONG_S = 10.0
@@ -78,6 +79,7 @@ def _watched(one: _Import) -> Iterator[None]:
         finally:
             _under_way.remove(one)
             os._exit = before
+            keep_on()
 
 
 def _is_machinery(frame: FrameType) -> bool:

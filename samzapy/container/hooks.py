@@ -22,6 +22,7 @@ from samzapy.container.requests import Requests
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import Context, TaskInstance
 from samzapy.container.transaction import Transaction
+from samzapy.own_loggers import keep_on
 from samzapy.ports import PlainProducer
 
 A_WINDOW = "a window"
@@ -73,7 +74,10 @@ class Hooks:
             else:
                 task_input.process = with_times(task_input, user.process_batch) if task.takes_batches else with_time(task_input, user.process)
         failpoints.hit("init.before")
-        self._take_effect(task, "init", lambda: user.init(context))
+        try:
+            self._take_effect(task, "init", lambda: user.init(context))
+        finally:
+            keep_on()
         failpoints.hit("init.after")
 
     def window(self, task: TaskInstance) -> None:

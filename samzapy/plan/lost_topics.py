@@ -67,8 +67,9 @@ def lost_while_running(topics: Iterable[str], what: str, more: str = "") -> Stat
     """The error if topics of a running job were deleted, or deleted and made again. `more`: a sentence on what was committed."""
     gone = sorted(topics)
     remedy = (
-        "Restore it with its records. If it is an input that has `on_out_of_range: earliest` or `latest` in the job file, start the job again: it goes on "
-        "with the new topic. Otherwise `samzapy reset JOB.yaml` starts over, once its inputs and outputs exist."
+        "Restore it with its records. If it is an output, `samzapy topics JOB.yaml --create` is enough: the job then goes on after its last commit, and only "
+        "the records that were in that topic are gone. If it is an input that has `on_out_of_range: earliest` or `latest` in the job file, start the job "
+        "again: it goes on with the new topic. Otherwise `samzapy reset JOB.yaml` starts over, once its inputs and outputs exist."
     )
     if all(job_of_coordinator_topic(topic) is not None for topic in gone):
         remedy = (

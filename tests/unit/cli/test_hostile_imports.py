@@ -66,3 +66,9 @@ def test_after_an_import_everything_is_as_before(tmp_path: Path, monkeypatch: py
     assert os._exit is real
     assert under_way() == ""
     assert threading.active_count() == threads
+
+
+def test_a_module_that_configures_its_log_leaves_samzapys_on(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(JOB)
+    (tmp_path / "hostile.py").write_text(f'import logging.config\nlogging.config.dictConfig({{"version": 1}})\n{TASK}    def windows(self): pass\n')
+    assert "samzapy never calls Nothing.windows" in run_samzapy(("validate", "job.yaml"), tmp_path, HANGS).stderr

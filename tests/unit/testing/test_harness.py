@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging.config
 import os
 import subprocess
 import sys
@@ -101,6 +102,24 @@ def test_single_keys_are_changed_whatever_the_job_is_given_as(kind: str) -> None
     for wrong, words in (("on_error.then=bogus", "expected fail, skip or dead_letter"), ("nonsense.x=1", "unknown key 'nonsense'"), ("x", "expected KEY=VALUE")):
         with pytest.raises(ConfigurationError, match=words):
             Harness(job, sets=[wrong], **sections)
+
+
+class OwnLog(StreamTask):
+    def init(self, context: Any) -> None:
+        before = list(logging.root.handlers), logging.root.level
+        logging.config.dictConfig({"version": 1})
+        assert before == (logging.root.handlers, logging.root.level)
+
+    def process(self, envelope: Any, collector: Any, coordinator: Any) -> None:
+        raise ValueError(envelope.message)
+
+
+def test_a_task_that_configures_its_log_does_not_silence_samzapys(caplog: pytest.LogCaptureFixture) -> None:
+    """`dictConfig` switches off all loggers that there are, unless it is told otherwise."""
+    with Harness(OwnLog, inputs=SECTIONS["inputs"], on_error={"then": "skip"}) as h:
+        h.send("in", "x", key="k")
+        h.run()
+    assert any("skipped: record in[0]@0" in text for text in caplog.messages)
 
 
 def test_a_timestamp_that_kafka_would_take_for_now_is_refused(h: Harness) -> None:
