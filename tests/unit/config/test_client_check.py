@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from samzapy.config.client_check import check_client_keys
 from samzapy.kafka.client import check_properties
 
@@ -31,6 +33,29 @@ def test_a_wrong_value_is_told_at_its_key() -> None:
 
     assert ["kafka.consumer.fetch.min.bytes"] == list(found)
     assert "refuses it" in found["kafka.consumer.fetch.min.bytes"][0]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "read", "hint"),
+    [
+        ("message.max.bytes", "2000KiB", "2000", "Write the number of bytes: 2048000. "),
+        ("batch.size", "1MB", "1", "Write the number of bytes: 1048576. "),
+        ("socket.timeout.ms", "60s", "60", "Write the number of milliseconds: 60000. "),
+        ("topic.metadata.refresh.interval.ms", "5 min", "5", "Write the number of milliseconds: 300000. "),
+        ("queue.buffering.max.kbytes", "1GiB", "1", "Write the number of KiB: 1048576. "),
+        ("queue.buffering.max.messages", "100_000", "100", "Write the number: 100000. "),
+        ("queue.buffering.max.messages", "100k", "100", "Write the number. "),
+    ],
+)
+def test_a_number_with_a_unit_is_refused_where_the_client_would_leave_out_the_unit(key: str, value: str, read: str, hint: str) -> None:
+    for side in ({key: value}, {"producer": {key: value}}):
+        ((message, remedy),) = told(**side).values()
+        assert (f"expected a number, found {value!r}, which Kafka's client would read as {read}", True) == (message, remedy.startswith(hint)), remedy
+
+
+def test_texts_and_numbers_as_texts_are_no_misread_numbers() -> None:
+    texts = {"client.id": "10s", "client.rack": "1d", "group.instance.id": "100_000", "ssl.cipher.suites": "1k"}
+    assert {} == told(**texts, consumer={"queued.min.messages": "100", "fetch.wait.max.ms": " 7 "}, producer={"linger.ms": "0.5"})
 
 
 def test_keys_that_need_one_another_are_not_judged_alone() -> None:
