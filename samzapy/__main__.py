@@ -27,7 +27,9 @@ def main() -> None:
     from samzapy.cli.commands import import_command
     from samzapy.cli.main import exit_code
     from samzapy.cli.signals_and_threads import end
+    from samzapy.config import user_import
 
+    user_import.keeps_stdout = True
     import_command(sys.argv[1:])
 
     if not takes_signals:

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -23,6 +23,8 @@ from samzapy.own_loggers import keep_on
 
 LOG = logging.getLogger("samzapy")
 LONG_S = 10.0
+STDOUT, STDERR = 1, 2
+keeps_stdout = False  # whether standard output is for data alone, as that of the command line: what a module prints goes to standard error
 LIBRARY = str(Path(os.__file__).parent) + os.sep
 ended_by = os._exit  # the function itself, also while an import is under way
 
@@ -56,8 +58,27 @@ def under_way() -> str:
 
 def import_module(name: str) -> ModuleType:
     """The module of that name. Raises what it raises; EndsProcess where it calls `os._exit`."""
-    with _watched(_Import(name, threading.get_ident(), os.getpid())):
+    with _watched(_Import(name, threading.get_ident(), os.getpid())), _printing_to_stderr() if keeps_stdout else nullcontext():
         return importlib.import_module(name)
+
+
+@contextmanager
+def _printing_to_stderr() -> Iterator[None]:
+    """The descriptor itself leads elsewhere, because a module may also write to it directly, or start a program that prints."""
+    try:
+        sys.stdout.flush()
+        kept = os.dup(STDOUT)
+        os.dup2(STDERR, STDOUT)
+    except (OSError, ValueError):  # one of them is closed
+        yield
+        return
+    try:
+        yield
+    finally:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+        os.dup2(kept, STDOUT)
+        os.close(kept)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import threading
@@ -72,3 +73,11 @@ def test_a_module_that_configures_its_log_leaves_samzapys_on(tmp_path: Path) -> 
     (tmp_path / "job.yaml").write_text(JOB)
     (tmp_path / "hostile.py").write_text(f'import logging.config\nlogging.config.dictConfig({{"version": 1}})\n{TASK}    def windows(self): pass\n')
     assert "samzapy never calls Nothing.windows" in run_samzapy(("validate", "job.yaml"), tmp_path, HANGS).stderr
+
+
+def test_what_a_module_prints_is_not_among_the_data(tmp_path: Path) -> None:
+    prints = "import os\nprint('buffered', end='')\nos.write(1, b'direct')\nos.system('echo of a program')"
+    done = samzapy(tmp_path, prints, "validate", "job.yaml", "--json")
+    assert json.loads(done.stdout)["valid"] is True
+    for text in ("buffered", "direct", "of a program"):
+        assert text in done.stderr
