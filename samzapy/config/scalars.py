@@ -58,7 +58,7 @@ def text(value: Any, expected: str = "text") -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str):
-        hint = f'Put it in quotes: "{shown(value)}".' if isinstance(value, bool | float) else ""
+        hint = "Put it in quotes, as it is written." if isinstance(value, bool | float) else ""
         raise wrong(f"expected {expected}, found {shown(value)}", hint)
     if not value.strip():
         raise wrong(f"expected {expected}, found an empty value")
@@ -107,8 +107,9 @@ def duration(low_ms: int) -> Callable[[Any], int]:
         found = parse_duration(value) if isinstance(value, str) else None
         if found is None:
             meant = nearest_duration(str(value)) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
-            hint = f"Write {meant}." if meant else "A whole number and one of ms, s, m, h, d: 500ms, 10s, 5m, 2h, 7d."
             bare = isinstance(value, int) and not isinstance(value, bool)
+            hint = f"Write {meant}." if meant else "A whole number and one of ms, s, m, h, d: 500ms, 10s, 5m, 2h, 7d."
+            hint = f"Write {value}ms, {value}s or {value}m, whichever you mean." if bare and value >= 0 else hint
             raise wrong(f"expected a duration, found {shown(value)}{' without a unit' if bare else ''}", hint)
         if not low_ms <= found <= MAX_DURATION_MS:
             raise wrong(
@@ -126,8 +127,9 @@ def size(low: int) -> Callable[[Any], int]:
         found = parse_size(value) if isinstance(value, str) else None
         if found is None:
             meant = nearest_size(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else ""
-            hint = f"Write {meant}." if meant else "A whole number and one of B, KiB, MiB, GiB, TiB: 64MiB."
             bare = isinstance(value, int) and not isinstance(value, bool)
+            hint = f"Write {meant}." if meant else "A whole number and one of B, KiB, MiB, GiB, TiB: 64MiB."
+            hint = f"Write {value}MiB, {value}KiB or {value}B, whichever you mean." if bare and value >= 0 else hint
             raise wrong(f"expected a size, found {shown(value)}{' without a unit' if bare else ''}", hint)
         if not low <= found <= MAX_SIZE_BYTES:
             raise wrong(f"expected {format_size(low)} to {format_size(MAX_SIZE_BYTES)}, found {value}", "Choose another size.")

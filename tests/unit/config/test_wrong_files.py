@@ -109,7 +109,7 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     "a URL for a name": (HEAD + "web: {names: ['http://a/']}\n", [added(14, "web.names", "expected a host name or address", "127.0.0.1")]),
     "out of range": (HEAD + "web: {port: 99999}\n", [added(13, "web.port", "expected 0 to 65535, found 99999", "0 to 65535")]),
     # durations and sizes
-    "duration without a unit": (HEAD + "window: 10\n", [added(9, "window", "expected a duration, found 10 without a unit", "Write 10ms")]),
+    "duration without a unit": (HEAD + "window: 10\n", [added(9, "window", "expected a duration, found 10 without a unit", "Write 10ms, 10s or 10m")]),
     "bad duration": (HEAD + "commit: {interval: 10 sec}\n", [added(20, "commit.interval", "expected a duration", "Write 10s")]),
     "endless duration": (HEAD + "window: 9999999d\n", [added(9, "window", "3650d, found 9999999d", "another duration")]),
     "bad size": (HEAD + "containers: {memory: 64 MB}\n", [added(22, "containers.memory", "expected a size", "Write 64MiB")]),
