@@ -114,7 +114,7 @@ def written_secrets(root: Node) -> list[str]:
     found: list[str] = []
 
     def leaf(node: Leaf, path: Route) -> None:
-        if isinstance(node.value, str) and is_written_secret(path, node.value):
+        if is_written_secret(path, node.value):
             found.append(dotted(path))
 
     _map(root, (), leaf)

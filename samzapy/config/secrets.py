@@ -20,6 +20,7 @@ WORDS = frozenset(
         "auth", "authorization", "bearer", "cookie", "sig", "signature",
     }
 )  # fmt: skip
+ENDS = ("password", "passwd", "secret")  # of words as PGPASSWORD
 PAIRS = frozenset(
     {
         ("private", "key"), ("api", "key"), ("access", "key"), ("account", "key"), ("shared", "key"), ("signing", "key"), ("ssl", "key"), ("ssl", "keystore"),
@@ -46,7 +47,8 @@ def is_secret_key(key: str) -> bool:
         return False
     words = _words(key)
     pairs = itertools.pairwise(words)
-    return key.lower().startswith("sasl.") or not WORDS.isdisjoint(words) or not PAIRS.isdisjoint(pairs)
+    has_word = not WORDS.isdisjoint(words) or any(word.endswith(ENDS) for word in words)
+    return key.lower().startswith("sasl.") or has_word or not PAIRS.isdisjoint(pairs)
 
 
 def _words(key: str) -> list[str]:
@@ -63,13 +65,21 @@ def logins(text: str) -> list[str]:
     return [match[match.lastgroup or 0] for match in _LOGIN.finditer(text)] + [value for value in pairs if value]
 
 
-def is_written_secret(path: Sequence[str | int], text: str) -> bool:
-    """Whether a text of a job file is a password itself: its key ends in such a word, and it refers to nothing; or it holds a login."""
-    if path and path[0] in SECTIONS and any("${" not in login for login in logins(text)):
+def is_written_secret(path: Sequence[str | int], value: object) -> bool:
+    """Whether a value of a job file is a password itself: one of its keys ends in such a word, and it refers to nothing; or it holds a login."""
+    if not path or path[0] not in SECTIONS or value is None or isinstance(value, bool):
+        return False
+    text = str(value)
+    if any("${" not in login for login in logins(text)):
         return True
-    key = path[-1] if path and path[0] in SECTIONS else ""
-    words = _words(str(key))
-    return bool(words) and (words[-1] in WORDS or words[-2:] == ["user", "info"]) and str(key) not in PUBLIC and bool(text.strip()) and "${" not in text
+    keys = [key for key in path[1:] if isinstance(key, str) and key not in PUBLIC]
+    if not isinstance(value, str):  # `max_tokens: 100` is no secret
+        keys = [key for key in keys if not key.lower().endswith("tokens")]
+    return bool(text.strip()) and "${" not in text and any(_ends_as_secret(_words(key)) for key in keys)
+
+
+def _ends_as_secret(words: list[str]) -> bool:
+    return bool(words) and (words[-1] in WORDS or words[-1].endswith(ENDS) or tuple(words[-2:]) in PAIRS)
 
 
 def is_secret_name(variable: str) -> bool:

@@ -83,7 +83,7 @@ def test_long_texts_are_looked_through_in_one_go(text: str) -> None:
     assert len(secrets.logins(text)) <= 30_000
 
 
-@pytest.mark.parametrize("key", ["passwords", "password2", "api_keys", "apiKeys", "cookies", "token1", "accessKey3", "db.passwd"])
+@pytest.mark.parametrize("key", ["passwords", "password2", "api_keys", "apiKeys", "cookies", "token1", "accessKey3", "db.passwd", "PGPASSWORD", "clientsecret"])
 def test_secret_keys_in_the_plural_and_with_a_number(key: str) -> None:
     assert secrets.is_secret(("params", key))
 
@@ -125,6 +125,11 @@ def test_what_is_told_of_a_users_error_shows_none() -> None:
         ("params: {api_token: hunter2}", ("params.api_token",)),
         ("params: {Authorization: Bearer hunter22, dbPw: hunter2, db_pass: hunter2}", ("params.Authorization", "params.dbPw", "params.db_pass")),
         ("params: {dsn: 'postgres://me:hunter2@host/db'}", ("params.dsn",)),
+        ("params: {PGPASSWORD: hunter2, passwords: [hunter2, hunter3], pin: 1}", ("params.PGPASSWORD", "params.passwords.0", "params.passwords.1")),
+        ("params: {password: 77110011, private_key: x}", ("params.password", "params.private_key")),
+        ("params: {apiKey: y, tokens: {prod: z}}", ("params.apiKey", "params.tokens.prod")),
+        ("web: {tokens: {view: hunter2}}", ("web.tokens.view",)),
+        ("params: {max_tokens: 100, has_token: true, token: null, password: ''}", ()),
         ("params: {dsn: 'postgres://me:${PW}@host/db', home: 'https://host:443/a@b', mail: 'me:you@host'}", ()),
         ("kafka: {sasl.password: '${KAFKA_PASSWORD}'}", ()),
         ("kafka: {sasl.password: '${file:/etc/kafka/password}'}", ()),
