@@ -24,7 +24,7 @@ def http_json(
     The token itself is not sent, because the URL comes from a topic that others may have written.
 
     Raises:
-        ClusterUnreachable: no answer, or not a coordinator's. ConfigurationError: it refuses, and says why.
+        ClusterUnreachable: no answer, or not a coordinator's; or what it asked did not answer. ConfigurationError: it refuses, and says why.
     """
     try:
         parts = urlsplit(url)
@@ -45,7 +45,8 @@ def http_json(
             )
         if answer.status in (http.client.CONFLICT, http.client.BAD_REQUEST, http.client.NOT_FOUND) and answer.headers.get_content_subtype().endswith("json"):
             refused = answer.json()
-            raise ConfigurationError(_why(refused), str(refused.get("remedy", "")))
+            kind = ClusterUnreachable if refused.get("code") == ClusterUnreachable.code else ConfigurationError
+            raise kind(_why(refused), str(refused.get("remedy", "")))
         if not answer.is_ok:
             raise ClusterUnreachable(f"{method} {url}: {answer.status} {answer.reason}.", "See the log of the run: the coordinator is part of its process.")
         found = answer.json()

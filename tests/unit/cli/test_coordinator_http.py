@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import socket
 import threading
 import time
@@ -75,6 +76,16 @@ def test_an_answer_that_is_none_of_a_coordinator_is_refused_in_words(body: bytes
 def test_a_refusal_without_a_reason_is_refused_in_words(body: bytes) -> None:
     with server(b"HTTP/1.1 403 No\r\nContent-Length: %d\r\n\r\n" % len(body) + body) as url, pytest.raises(ClusterUnreachable):
         http_json("POST", url + "/api/v1/stop")
+
+
+@pytest.mark.parametrize(("code", "kind"), [("SZ301", ClusterUnreachable), ("SZ100", ConfigurationError), ("", ConfigurationError), (5, ConfigurationError)])
+def test_a_refusal_is_the_kind_of_error_that_it_says(code: object, kind: type[Exception]) -> None:
+    """An attacker saw exit code 2, that of a wrong job file, because a container did not answer."""
+    body = json.dumps({"error": "container 0 did not answer.", "remedy": "Wait.", "code": code}).encode()
+    head = b"HTTP/1.1 409 Conflict\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with server(head + body) as url, pytest.raises((ClusterUnreachable, ConfigurationError)) as refused:
+        http_json("POST", url + "/api/v1/containers/0/stack")
+    assert (kind, "container 0 did not answer.", "Wait.") == (type(refused.value), refused.value.message, refused.value.remedy)
 
 
 def test_a_status_has_the_form_of_one() -> None:
