@@ -44,7 +44,7 @@ def apply_set(root: Node, number: int, text: str, folder: Path, problems: list[P
         problems.append(source.place(0, len(key) + 1).problem(path, "the value is empty", said))
         return root
     try:
-        node = _value(source, number, len(key) + 1, value, is_secret(path), problems)
+        node = _value(source, number, len(key) + 1, value, path, problems)
         return _laid(root, steps, 0, node, source)
     except Stop as stop:
         problems.append(stop.problem)
@@ -68,11 +68,11 @@ def split_path(key: str) -> list[Step]:
     return steps
 
 
-def _value(source: Source, number: int, start: int, text: str, secret: bool, problems: list[Problem]) -> Node:
+def _value(source: Source, number: int, start: int, text: str, path: Route, problems: list[Problem]) -> Node:
     """The value as YAML, with its places in the whole of what was given."""
     inner = Source(NAME, text, source.folder, number, start + 1, source.text, source.secrets, parsed=True)
-    node = parse(inner, problems)
-    if secret:
+    node = parse(inner, problems, path)
+    if is_secret(path):
         return node if node is not None else Leaf(None, inner.place(0, 0))
     hide_secrets(node) if node is not None else None
     return node if node is not None else Leaf(None, inner.place(0, 0), inner.place(0, len(text)))

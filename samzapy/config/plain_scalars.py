@@ -1,5 +1,5 @@
 """What a plain scalar of YAML 1.2 means. Whole numbers are read only in the one way that writes back the same (`010`, `+1`, `0x1f`, `1_000` are text),
-so no reader sees another number. Others are numbers, not texts: `1.10` is 1.1.
+so no reader sees another number. Others are numbers, not texts: `1.10` is 1.1, but for what Kafka's client and Spark read (reader.py).
 
 A module of its own: containers read settings that came out of references, and never YAML, whose library they need not import.
 """

@@ -88,8 +88,8 @@ def _waiting_is_told(path: Path) -> Iterator[None]:
         yield
 
 
-def parse(source: Source, problems: list[Problem]) -> Node | None:
-    """The tree of a source, None for an empty one. What can be passed over (duplicate keys, tags) goes to `problems`.
+def parse(source: Source, problems: list[Problem], at: Route = ()) -> Node | None:
+    """The tree of a source, None for an empty one. What can be passed over (duplicate keys, tags) goes to `problems`. `at`: where in the job file it is.
 
     Raises:
         Stop: it is no YAML, or a bomb.
@@ -100,7 +100,7 @@ def parse(source: Source, problems: list[Problem]) -> Node | None:
         place = source.place(line, bad.start() - (source.text.rfind("\n", 0, bad.start()) + 1))
         raise Stop(place.problem((), f"a control character (U+{ord(bad[0]):04X})", "Remove it."))
     try:
-        node = _Builder(source, problems).document()
+        node = _Builder(source, problems, at).document()
     except MarkedYAMLError as error:
         raise Stop(_syntax_problem(source, error)) from None
     except (YAMLError, ValueError) as error:
@@ -112,8 +112,8 @@ def parse(source: Source, problems: list[Problem]) -> Node | None:
 class _Builder:
     """Trees from events: one pass, recursive to MAX_DEPTH only. Aliased nodes are shared, and counted as if they were not."""
 
-    def __init__(self, source: Source, problems: list[Problem]) -> None:
-        self._source = source
+    def __init__(self, source: Source, problems: list[Problem], at: Route) -> None:
+        self._source, self._at = source, at
         self._problems = problems
         self._events: Iterator[Any] = YAML(typ="safe", pure=True).parse(source.text)
         self._anchors: dict[str, tuple[Node, int, int]] = {}  # node, nodes in it, depth of it
@@ -145,7 +145,7 @@ class _Builder:
         elif isinstance(event, SequenceStartEvent):
             node, height = self._items(place, path, depth)
         else:
-            node, height = self._leaf(event, place), 1
+            node, height = self._leaf(event, place, path), 1
         if event.anchor:
             self._anchors[event.anchor] = (node, self._count - before, height)
         return node, height
@@ -223,10 +223,12 @@ class _Builder:
             height = max(height, below)
         return Items(tuple(items), place), height + 1
 
-    def _leaf(self, event: Any, place: Place) -> Leaf:
+    def _leaf(self, event: Any, place: Place, path: Route) -> Leaf:
         end = self._source.place(event.end_mark.line, event.end_mark.column)
         self._check_text(event, place)
         value = read_scalar(event.value) if event.style is None and not event.tag else event.value
+        if isinstance(value, float) and _is_text_for_others((*self._at, *path)):
+            value = str(event.value)
         return Leaf(_anchored(value, self._source.folder) if isinstance(value, str) else value, place, end)
 
     def _check_text(self, event: Any, place: Place) -> None:
@@ -246,6 +248,11 @@ class _Builder:
 
     def _refuse(self, place: Place, path: Route, message: str, hint: str) -> None:
         raise Stop(place.problem(path, message, hint))
+
+
+def _is_text_for_others(path: Route) -> bool:
+    """Whether Kafka's client or Spark reads the value, as text: 1.10 stays 1.10."""
+    return path[:1] == ("kafka",) or path[:2] == ("spark", "conf")
 
 
 def _anchored(text: str, folder: Path) -> str:

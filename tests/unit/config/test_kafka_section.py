@@ -84,3 +84,16 @@ def test_the_socket_timeout_follows_the_jobs_own_commit_timeout(tmp_path: Path) 
 
     assert [] == problems(tmp_path, kafka, "commit: {timeout: 90s}\n")
     assert ["kafka.socket.timeout.ms"] == [p.path for p in problems(tmp_path, kafka, "commit: {timeout: 89s}\n")]
+
+
+def test_numbers_that_kafkas_client_and_spark_read_keep_their_spelling(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    spark = "spark: {conf: {spark.app.version: 3.10, spark.memory.fraction: 0.50}}\nparams: {x: 1.10}\n"
+    file.write_text(f"{HEAD}kafka: {{bootstrap.servers: h, client.rack: 1.10, linger.ms: 0.50, producer: {{client.rack: 1e5}}, retries: 3}}\n{spark}")
+    document = load_job([file], ["kafka.consumer.client.rack=2.10"], environ={}, check_client=check_properties).document
+    assert document["kafka"] == {
+        "bootstrap.servers": "h", "client.rack": "1.10", "linger.ms": "0.50", "producer": {"client.rack": "1e5"}, "retries": 3,
+        "consumer": {"client.rack": "2.10"},
+    }  # fmt: skip
+    assert document["spark"]["conf"] == {"spark.app.version": "3.10", "spark.memory.fraction": "0.50"}
+    assert document["params"] == {"x": 1.1}
