@@ -25,9 +25,7 @@ from samzapy.coordinator.token import read_token, token_path
 from samzapy.model.states import ContainerState, JobState
 
 Timeout = Annotated[float, typer.Option(help="How long to wait for it to finish, in seconds; 5 more if Kafka does not answer.", min=0)]
-TokenFile = Annotated[
-    Path | None, typer.Option(help="File with the run's token, if it is not in this machine's state directory.", show_default=False)
-]
+TokenFile = Annotated[Path | None, typer.Option(help="File with the run's token, if it is not in this machine's state directory.", show_default=False)]
 AT_WORK = (ContainerState.RUNNING, ContainerState.STOPPED)  # stopped: all its tasks asked for shutdown()
 NOTHING = "nothing was changed"
 LOOK_S = 0.2
@@ -61,6 +59,9 @@ def _stop(job: Job, timeout: float, token_file: Path | None, known: list[str]) -
             if run.is_over(deadline):
                 say("stopped")
                 return 0
+            if (lease := job.killed(run.status["run_id"], _left(deadline))) is not None:
+                say(f"{job} ended before it had stopped in order, and goes on after its last commit when it is started; {last_run(lease)}")
+                return 1
             time.sleep(LOOK_S)
     say(f"the job is still stopping after {timeout:.0f} s")
     return 1

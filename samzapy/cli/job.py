@@ -172,6 +172,13 @@ class Job:
             return f"process {lease.pid} on {lease.host}, asked at {lease.url}; it renewed its lease {age_s:.0f} s ago, and may have ended since"
         return ""
 
+    def killed(self, run_id: str, timeout_s: float) -> LeaseRecord | None:
+        """The lease of this run, if it ended without a word: nothing answers, and its process is gone, or has not renewed its lease in time."""
+        if self.status(timeout_s) is not None or self.silent():
+            return None
+        lease = self.lease()
+        return lease if lease is not None and lease.run_id == run_id and not lease.ended else None
+
     def refuse_running(self, url: Callable[[], str | None] | None = None) -> None:
         """That it does not run, nor starts. `url`: asks where a run answers; `self.url` by default.
 

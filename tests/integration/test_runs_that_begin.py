@@ -69,3 +69,20 @@ def test_a_run_that_begins_is_waited_for_by_stop_and_never_said_not_to_run(
         assert (0, "stopped\n") == (stop.wait(), told_last)
         assert 0 == running.process.wait(PATIENCE_S)
     assert "ended normally" in job.of("status").stderr
+
+
+@pytest.mark.kafka
+def test_stop_says_when_the_run_was_killed_while_it_stopped(kafka: str, tmp_path: Path, unique: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attacker saw it wait for all of its time, and say then that the job was still stopping."""
+    job = Job(kafka, tmp_path, unique, 1, containers={"count": 1})
+    for name, value in (("FAILPOINTS", "coordinator.finish.before=stop"), ("FAILPOINTS_OK", "1"), ("FAILPOINTS_DIR", str(tmp_path))):
+        monkeypatch.setenv(f"SAMZAPY_{name}", value)
+    with job.running("--local") as running:
+        until(lambda: "RUNNING" in job.of("status").stdout)
+        command = [sys.executable, "-m", "samzapy", "stop", str(job.file), "--timeout", "300"]
+        stop = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+        until(lambda: is_frozen(running.process.pid))
+        running.process.kill()
+        assert stop.stderr is not None
+        told = stop.stderr.read()
+        assert (1, True, True) == (stop.wait(), "ended before it had stopped in order" in told, "was killed" in told), told
