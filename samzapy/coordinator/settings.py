@@ -21,7 +21,7 @@ class CoordinatorSettings:
     max_restarts: int = 8
     restart_window_s: float = 300.0
     stop_timeout_s: float = 60.0
-    register_timeout_s: float = 120.0
+    register_timeout_s: float = 300.0  # a process imports the job's modules before it registers
     growth_s: float = 3.0
     tick_s: float = 0.05
     takeover: bool = False

@@ -139,7 +139,7 @@ def _judge_named(facts: LifeSigns, limits: Limits) -> Judgement:
 
 def _judge_starting(facts: LifeSigns, job: JobCondition, limits: Limits) -> Judgement:
     if facts.silent_s > limits.register_timeout_s:
-        return Lose(other(f"did not register within {limits.register_timeout_s:g} s"))
+        return Lose(other(f"did not register within {limits.register_timeout_s:g} s, in which it starts and imports the job's modules"))
     return Dismiss() if job.is_stopping else Wait()
 
 

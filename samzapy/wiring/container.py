@@ -52,7 +52,8 @@ from samzapy.wiring.fingerprint import fingerprint
 from samzapy.wiring.job_topics import JobTopics, partitions_of
 from samzapy.wiring.local_state import local_state
 from samzapy.wiring.serdes import KEY, VALUE, Serdes
-from samzapy.wiring.tasks import Tasks, tasks_of
+from samzapy.wiring.tasks import Tasks
+from samzapy.wiring.user_code import imported
 
 LOG = logging.getLogger("samzapy")
 ENTRY = "samzapy.wiring.container:run_container"
@@ -270,6 +271,9 @@ def run_container(payload: Mapping[str, Any]) -> int:
     control = HttpControl(*driver, timeout_s=min(5.0, lease_times.ANSWER * lease_s), steady=steady)
     line = Line(HttpControl(*driver, timeout_s=PARK_S + 10, steady=steady))
 
+    serdes = Serdes(settings, folders)
+    user_tasks = imported(settings, payload["document"], folders, serdes)
+
     def build(assignment: Assignment, incarnation: str, supervision: Supervision) -> Container:
         tasks = tasks_from_json(payload["model"]["tasks"])
         with log.admin() as admin:
@@ -279,8 +283,7 @@ def run_container(payload: Mapping[str, Any]) -> int:
             raise TopicMissing(
                 f"there is no topic {', no topic '.join(gone)}: deleted after the job started.", "Stop the job and find out who deleted it."
             )
-        serdes = Serdes(settings, folders)
-        user = tasks_of(settings, folders, serdes=serdes)
+        user = user_tasks()
         where = Location(number, host, Path(settings.state.dir), str(payload["cluster_id"]))
         spec = replace(container_spec(settings, tasks, topics, where, user, serdes), replaced_files=watch_files(folders))
         return Container(spec, incarnation, assignment.run_id, assignment.end_offsets, log, clock, supervision=supervision, caution=assignment.caution)

@@ -86,3 +86,15 @@ def test_stop_says_when_the_run_was_killed_while_it_stopped(kafka: str, tmp_path
         assert stop.stderr is not None
         told = stop.stderr.read()
         assert (1, True, True) == (stop.wait(), "ended before it had stopped in order" in told, "was killed" in told), told
+
+
+@pytest.mark.kafka
+def test_a_module_may_take_longer_to_import_than_a_lease_lasts(kafka: str, tmp_path: Path, unique: str) -> None:
+    """An attacker saw each container declared dead while it imported, until the job failed."""
+    job = Job(kafka, tmp_path, unique, 1, containers={"count": 1, "lease": "3s", "heartbeat": "1s"})
+    module = next(tmp_path.glob("task_*.py"))
+    module.write_text("import threading\nthreading.Event().wait(5)\n" + module.read_text())
+    with job.running("--local"):
+        until(lambda: json.loads(job.of("status", "--json").stdout)["state"] == "RUNNING")
+        assert [0] == [container["restarts"] for container in json.loads(job.of("status", "--json").stdout)["containers"]]
+        assert 0 == job.of("stop").returncode

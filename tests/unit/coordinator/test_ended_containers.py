@@ -64,8 +64,8 @@ def relaunched(parts: Parts, member: Member) -> Member:
         (Phase.LIVE, LEASE_S + 0.1, "silent for 10.1 s, its lease of 10 s is over"),
         (Phase.STOPPING, LEASE_S + 0.1, "silent for 10.1 s, its lease of 10 s is over"),
         (Phase.LAUNCHED, REGISTER_S, ""),
-        (Phase.LAUNCHED, REGISTER_S + 0.1, "did not register within 120 s"),
-        (Phase.APPLYING, REGISTER_S + 0.1, "did not register within 120 s"),
+        (Phase.LAUNCHED, REGISTER_S + 0.1, "did not register within 120 s, in which it starts and imports the job's modules"),
+        (Phase.APPLYING, REGISTER_S + 0.1, "did not register within 120 s, in which it starts and imports the job's modules"),
         (Phase.LAUNCHED, LEASE_S + 0.1, ""),  # one that starts has no lease yet
         (Phase.DONE, 1000.0, ""),
         (Phase.WANTED, 1000.0, ""),

@@ -42,8 +42,8 @@ GOES_ON = JobCondition()
         # while it starts
         (LifeSigns(phase=Phase.LAUNCHED, is_launched=False, silent_s=1e6), STOPS, Wait()),  # its launcher has not returned yet
         (LifeSigns(phase=Phase.LAUNCHED, silent_s=120.0), GOES_ON, Wait()),
-        (LifeSigns(phase=Phase.LAUNCHED, silent_s=120.1), GOES_ON, Lose(other("did not register within 120 s"))),
-        (LifeSigns(phase=Phase.APPLYING, silent_s=120.1), GOES_ON, Lose(other("did not register within 120 s"))),
+        (LifeSigns(phase=Phase.LAUNCHED, silent_s=120.1), GOES_ON, Lose(other("did not register within 120 s, in which it starts and imports the job's modules"))),
+        (LifeSigns(phase=Phase.APPLYING, silent_s=120.1), GOES_ON, Lose(other("did not register within 120 s, in which it starts and imports the job's modules"))),
         (LifeSigns(phase=Phase.APPLYING, exited=exited(1)), GOES_ON, Lose(exited(1))),
         # while it runs
         (LifeSigns(phase=Phase.LIVE, silent_s=10.0), GOES_ON, Wait()),
