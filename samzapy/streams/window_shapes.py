@@ -24,7 +24,8 @@ class Pane(Generic[A]):
         start, end: of the window, in milliseconds since 1970; `end` itself is not in the window.
         value: the result.
         kind: "on_time": given when the watermark passed the end. "late": given later, corrected by a late record. "early": given before.
-        index: the number of the pane among those of its window and key, from 0. With FINAL each late pane has the index 1. If the program is
+        index: the number of the pane among those of its window and key, from 0. With FINAL each late pane has the index 1; with
+            `updates()` the first pane of a window that gets only late records has it. If the program is
             changed from `updates()` to FINAL while a window is open, its next pane has the index 0.
     """
 
