@@ -11,6 +11,8 @@ from samzapy.native import hot_path
 from samzapy.ports import Message
 
 MAX_RECORDS = 256
+CACHED_RECORDS = 128  # as many decoded records as stay in the processor's cache; a batch is larger only if its hook takes time
+CACHED_S = 0.001
 MAX_RAW_RECORDS = 1024  # that a program of streams takes at once, as long as that takes no time
 QUICK_S = 0.005
 LONG_S = 1.0  # commits, heartbeats and what was sent wait while a batch is processed
@@ -43,8 +45,8 @@ def envelope_of(record: Message, task_input: TaskInput) -> RecordEnvelope:
 
 
 class BatchSize:
-    """How many records a batch may have. It doubles while batches succeed quickly, halves while one takes longer than a second, and after one that
-    failed its records come alone until one fails alone.
+    """How many records a batch may have. It doubles while batches succeed quickly, though beyond `CACHED_RECORDS` only where a hook takes time for them,
+    halves while one takes longer than a second, and after one that failed its records come alone until one fails alone.
 
     Attributes:
         limit: records.
@@ -62,7 +64,7 @@ class BatchSize:
             self.limit = max(1, records // 2)
         elif seconds > QUICK_S and self.limit > MAX_RECORDS:
             self.limit = MAX_RECORDS
-        elif records >= self.limit:
+        elif records >= self.limit and (is_raw or records < CACHED_RECORDS or seconds >= CACHED_S):
             most = MAX_RAW_RECORDS if is_raw and seconds * 2 <= QUICK_S else max(MAX_RECORDS, self.limit)
             self.limit = min(most, self.limit * 2)
 

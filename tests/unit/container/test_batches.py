@@ -10,7 +10,7 @@ import pytest
 from samzapy import IncomingMessageEnvelope, StreamTask, TaskError
 from samzapy.api.context import RequestScope
 from samzapy.api.errors import Fenced, RecordRejected
-from samzapy.container.batches import MAX_RAW_RECORDS, MAX_RECORDS, BatchSize
+from samzapy.container.batches import CACHED_RECORDS, CACHED_S, MAX_RAW_RECORDS, MAX_RECORDS, BatchSize
 from samzapy.container.stuck_hook import user_frames
 from samzapy.model.dead_letter import Origin
 from tests.unit.container.bench import Bench
@@ -64,7 +64,7 @@ def test_batches_are_records_of_one_partition_in_order_and_each_record_comes_onc
         assert all(len({topic for topic, _ in batch}) == 1 for batch in batches)
         for topic in ("in", "more"):
             assert list(range(900)) == [offset for batch in batches for t, offset in batch if t == topic]
-        assert MAX_RECORDS == max(len(batch) for batch in batches)
+        assert max(len(batch) for batch in batches) in (CACHED_RECORDS, MAX_RECORDS)
         assert 1800 == len(bench.read("out", partition))
         assert 1800 == sum(bench.changelog(partition).values())
         assert 1800 == container.status()["tasks"][partition]["processed"]
@@ -339,6 +339,15 @@ def test_a_batch_that_takes_longer_than_a_second_is_halved() -> None:
     assert 8 == size.limit
     size.succeeded(3, 0.01)
     assert 8 == size.limit, "a poll that brought few says nothing"
+
+
+def test_a_batch_has_no_more_records_than_the_cache_holds_unless_its_hook_takes_time() -> None:
+    size = BatchSize()
+    for _ in range(20):
+        size.succeeded(size.limit, CACHED_S / 2)
+    assert CACHED_RECORDS == size.limit
+    size.succeeded(size.limit, CACHED_S)
+    assert MAX_RECORDS == size.limit
 
 
 def test_a_program_takes_more_records_at_once_as_long_as_that_is_quick() -> None:
