@@ -25,6 +25,7 @@ from samzapy.container.commits import Commits
 from samzapy.container.committer import Committer
 from samzapy.container.duties import Duties
 from samzapy.container.early_commits import Early
+from samzapy.container.early_partitions import EarlyPartitions
 from samzapy.container.facts import OTHER, PROCESS, RESTORE, WAIT_INPUT, Facts
 from samzapy.container.firing_retries import Firing
 from samzapy.container.first_offsets import may_go_on
@@ -152,6 +153,7 @@ class Container:
             Duties(
                 spec=spec, supervision=line, assigned=assigned, joining=joining, transaction=transaction, tasks=tasks, commits=commits, committer=committer,
                 search=search, inputs=inputs, consumer=consumer, flushing=flushing, standbys=standbys, schedule=schedule, clock=clock, times=times, pausing=pausing,
+                early_partitions=EarlyPartitions(spec, own, transaction, inputs, search),
             ).table()
         )  # fmt: skip
         self._report = Report(

@@ -8,6 +8,7 @@
     condemned     walk                  poison records of partitions that went to another container are forgotten
     window        `window`              the window hook
     commit        `commit.interval`     a commit; also when much waits for one
+    partitions    quarter of it     partitions that the next commit will write are added to the transaction
     write out     walk                  a part of what the stores have committed goes to their engines
     expire        walk                  with `ttl`: a part of what has expired is deleted, every ten seconds
     times         second                event time: partitions that have come to stand still, where inputs have a time
@@ -28,6 +29,7 @@ from samzapy.container.assigned import AssignedTasks
 from samzapy.container.commit_due import COMMIT, due
 from samzapy.container.commits import Commits
 from samzapy.container.committer import Committer
+from samzapy.container.early_partitions import EarlyPartitions
 from samzapy.container.expiry import Expiry
 from samzapy.container.facts import COMMIT as COMMITTING
 from samzapy.container.facts import PROCESS, RESTORE
@@ -75,6 +77,7 @@ class Duties:
         clock: Clock,
         times: Times,
         pausing: Pausing,
+        early_partitions: EarlyPartitions,
     ) -> None:
         self._spec = spec
         self._supervision = supervision
@@ -93,6 +96,7 @@ class Duties:
         self._clock = clock
         self._times = times
         self._pausing = pausing
+        self._early_partitions = early_partitions
         self._spent = Spent(clock.monotonic(), 0, {})
         self._crowded = ""
         self._expiry = Expiry(frozenset(name for name, store in spec.stores.items() if store.ttl_ms is not None))
@@ -107,6 +111,7 @@ class Duties:
             Duty("condemned", self._forget_condemned),
             Duty(WINDOW, self._unless_paused(self._tasks.window), self._spec.window_s or NEVER, keeps_pace=True, rest=1.0, phase=PROCESS),
             Duty(COMMIT, self._commit, self._spec.commit_interval_s, is_wanted=self._commits.is_full),
+            Duty("partitions", self._early_partitions.add, self._early_partitions.interval_s, phase=COMMITTING),
             Duty("write out", self._write_out, phase=COMMITTING),
             Duty("expire", self._unless_paused(self._expire), phase=COMMITTING),
             Duty("times", self._unless_paused(self._look_at_times), WATCH_INPUTS_S if self._times.is_on else NEVER, rest=20.0),

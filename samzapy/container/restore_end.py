@@ -59,15 +59,13 @@ class Barriers:
         self._commit_others()
         check(not self._own.in_transaction, "barriers have a transaction of their own")
         producer = self._own.open()
-        job = self._spec.job
         for task in tasks:
             partitions = [("", self._spec.checkpoint_of(task.model))]
             partitions += [(name, s.changelog_of(task.model.partition)) for name, s in self._spec.stores.items() if s.changelog]
             for store, partition in partitions:
-                barrier = Barrier(job.name, job.id, task.name, store, self._own.epoch, self._own.incarnation, nonce)
                 producer.send(
                     partition.topic,
-                    barrier.to_bytes(),
+                    barrier_of(self._spec, self._own, task, store, nonce),
                     BARRIER_KEY,
                     partition.partition,
                     delivered=lambda offset, partition=partition: offsets.__setitem__(partition, offset),  # type: ignore[misc]
@@ -201,6 +199,11 @@ class Barriers:
                 "If another application does, revoke its permission (`kafka-acls.sh`), or stop it. "
                 "In both cases, run `samzapy reset JOB.yaml --coordinator --execute`: new epochs are higher; state and checkpoints stay.",
             )
+
+
+def barrier_of(spec: ContainerSpec, own: Ownership, task: TaskInstance, store: str, nonce: str = "") -> bytes:
+    """A barrier of this owner, for a partition of a task's store; "": of its checkpoints."""
+    return Barrier(spec.job.name, spec.job.id, task.name, store, own.epoch, own.incarnation, nonce).to_bytes()
 
 
 def at(message: Message) -> str:

@@ -2,7 +2,8 @@
 
 A reader that has come to the offset at which the broker took its barrier (it reads that record, or one after it) has read all that was
 committed before. The key is one per partition, so that compaction leaves at most the newest barrier. Who wrote it is decided by job, task, store and
-epoch; the nonce only tells people which barriers were written in one transaction, and is compared with nothing.
+epoch; the nonce only tells people which barriers were written in one transaction, and is compared with nothing. Every reader skips barriers, so they
+also add partitions to a transaction (container/early_partitions.py); these have no nonce.
 """
 
 from __future__ import annotations

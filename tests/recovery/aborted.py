@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from samzapy.model.barrier import BARRIER_KEY
+from samzapy.model.barrier import BARRIER_KEY, barrier_from_bytes
 from tests.broker import LIMIT_S, ends
 from tests.recovery.job import ChainJob
 from tests.recovery.phases import BARRIER, CHANGES, CHECKPOINT, OUTPUT, Aborted
@@ -43,9 +43,10 @@ class AbortedReader:
         self._next.update(until)
 
     def _aborted(self, message: Message) -> Aborted:
-        kind = BARRIER if message.key() == BARRIER_KEY else self._kinds[str(message.topic())]
-        partition = message.partition() or 0
-        if kind == OUTPUT:
+        kind, partition = self._kinds[str(message.topic())], message.partition() or 0
+        if message.key() == BARRIER_KEY:  # those without a nonce are sent while records are processed (container/early_partitions.py)
+            kind = BARRIER if barrier_from_bytes(message.value()).nonce else OUTPUT
+        elif kind == OUTPUT:
             partition = json.loads(message.value() or b"{}").get("from", partition)
         return Aborted(kind, partition, message.timestamp()[1])
 

@@ -1,8 +1,8 @@
 """What a killed process was doing, told by what it left in Kafka: a kill that met nothing proves nothing.
 
 A transaction that was written and never committed says how far its owner had come: records of a checkpoint are the last before the decision,
-changes of stores come before them, outputs while records are processed, barriers when tasks start. So each aborted record is evidence about the
-first kill after it that hit its task, provided that the task has committed nothing in between.
+changes of stores come before them, outputs (and barriers without a nonce) while records are processed, other barriers when tasks start. So each
+aborted record is evidence about the first kill after it that hit its task, provided that the task has committed nothing in between.
 """
 
 from __future__ import annotations
