@@ -25,7 +25,6 @@ from samzapy.container.commits import Commits
 from samzapy.container.committer import Committer
 from samzapy.container.duties import Duties
 from samzapy.container.early_commits import Early
-from samzapy.container.early_partitions import EarlyPartitions
 from samzapy.container.facts import OTHER, PROCESS, RESTORE, WAIT_INPUT, Facts
 from samzapy.container.firing_retries import Firing
 from samzapy.container.first_offsets import may_go_on
@@ -149,13 +148,11 @@ class Container:
             given_up=given_up, schedule=schedule, careful=Careful(caution, facts.loop.apart(line.announce), clock.monotonic() + caution.watch_s), clock=clock,
         )  # fmt: skip
         self._pausing = pausing = Pausing(line, inputs, transaction, commits)
-        schedule.set(
-            Duties(
-                spec=spec, supervision=line, assigned=assigned, joining=joining, transaction=transaction, tasks=tasks, commits=commits, committer=committer,
-                search=search, inputs=inputs, consumer=consumer, flushing=flushing, standbys=standbys, schedule=schedule, clock=clock, times=times, pausing=pausing,
-                early_partitions=EarlyPartitions(spec, own, transaction, inputs, search),
-            ).table()
+        duties = Duties(
+            spec=spec, supervision=line, own=own, assigned=assigned, joining=joining, transaction=transaction, tasks=tasks, commits=commits, committer=committer,
+            search=search, inputs=inputs, consumer=consumer, flushing=flushing, standbys=standbys, schedule=schedule, clock=clock, times=times, pausing=pausing,
         )  # fmt: skip
+        schedule.set(duties.table())
         self._report = Report(
             host=spec.host, tasks=self.tasks, inputs=inputs, consumer=consumer, transaction=transaction, committer=committer, own=own, assigned=assigned,
             standbys=standbys, facts=facts, hooks=hooks, clock=clock, pausing=pausing, commits=commits, search=search,

@@ -37,6 +37,7 @@ from samzapy.container.flushing import Flushing
 from samzapy.container.input_consumer import InputConsumer
 from samzapy.container.inputs import Inputs
 from samzapy.container.joining import Joining
+from samzapy.container.ownership import Ownership
 from samzapy.container.pausing import Pausing
 from samzapy.container.rollback import WINDOW
 from samzapy.container.spec import ContainerSpec
@@ -62,6 +63,7 @@ class Duties:
         *,
         spec: ContainerSpec,
         supervision: Supervision,
+        own: Ownership,
         assigned: AssignedTasks,
         joining: Joining,
         transaction: Transaction,
@@ -77,7 +79,6 @@ class Duties:
         clock: Clock,
         times: Times,
         pausing: Pausing,
-        early_partitions: EarlyPartitions,
     ) -> None:
         self._spec = spec
         self._supervision = supervision
@@ -96,7 +97,7 @@ class Duties:
         self._clock = clock
         self._times = times
         self._pausing = pausing
-        self._early_partitions = early_partitions
+        self._early_partitions = EarlyPartitions(spec, own, transaction, inputs, search)
         self._spent = Spent(clock.monotonic(), 0, {})
         self._crowded = ""
         self._expiry = Expiry(frozenset(name for name, store in spec.stores.items() if store.ttl_ms is not None))

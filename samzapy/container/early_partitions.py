@@ -1,7 +1,8 @@
 """Partitions of checkpoints and changelogs are added to the open transaction before its commit needs them.
 
 A producer adds a partition to a transaction by a request, at the first record for it, and sends the record after the answer. Changelogs and
-checkpoints get their first record in the commit, one after the other (C1, C3), so the commit waited for two more requests: 5 of 9 ms, measured.
+checkpoints get their first record in the commit, one after the other (C1, C3), so the commit waited for two more requests. Measured: 5 of its 9 ms
+(test_a_partition_is_added_to_a_transaction_once_by_its_first_record).
 A barrier is a record that every reader skips, so one is sent to each of these partitions as soon as a task has something for it; the answers come
 while records are processed.
 """

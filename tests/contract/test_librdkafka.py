@@ -5,6 +5,7 @@ If one of these fails after an update, the rule that names it may be given up. W
 
 from __future__ import annotations
 
+import logging
 import time
 from threading import Event
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.kafka
 
 def begun(kafka: str, transactional_id: str, **settings: object) -> Producer:
     options = {key.replace("_", "."): value for key, value in settings.items()}
-    producer = Producer({"bootstrap.servers": kafka, "transactional.id": transactional_id, "log_level": 0, **options})
+    producer = Producer({"bootstrap.servers": kafka, "transactional.id": transactional_id, **({} if "debug" in options else {"log_level": 0}), **options})
     producer.init_transactions(LIMIT_S)
     producer.begin_transaction()
     return producer
@@ -157,3 +158,26 @@ def test_a_consumer_whose_queue_was_full_idles_for_fetch_queue_backoff(kafka: st
         consumer.close()
 
     assert max(seconds[1000]) > 2 * min(seconds[5])
+
+
+def test_a_partition_is_added_to_a_transaction_once_by_its_first_record(kafka: str, unique: str) -> None:
+    """Why barriers are sent before a commit needs their partitions (container/early_partitions.py)."""
+    create_topic(kafka, unique)
+    lines: list[str] = []
+    log = logging.Logger(unique)
+    log.addFilter(lambda record: bool(lines.append(record.getMessage())))
+    producer = begun(kafka, unique, debug="eos", logger=log)
+
+    def asks(first: bytes | None) -> bool:
+        """Whether the commit asks for the partition; it may ask again while the broker ends the transaction before."""
+        if first is not None:
+            producer.produce(unique, first, partition=0)
+            producer.flush(LIMIT_S)
+        lines.clear()
+        producer.produce(unique, b"in the commit", partition=0)
+        producer.commit_transaction(LIMIT_S)
+        producer.poll(0)
+        producer.begin_transaction()
+        return any("Registering partitions with transaction" in line for line in lines)
+
+    assert [True, False, True] == [asks(None), asks(b"early"), asks(None)]
