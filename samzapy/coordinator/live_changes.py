@@ -84,10 +84,8 @@ class Changes:
         """
         with self._roster.lock:
             self._refuse_while_stopping()
-            if container is not None and container not in self._roster.members:
-                raise ConfigurationError(
-                    f"there is no container {container}.", f"There are: {', '.join(map(str, sorted(self._roster.members)))}."
-                )
+            if container is not None:
+                self._roster.refuse_unknown(container)
             members = self._roster.members
             numbers = [container] if container is not None else sorted(n for n, m in members.items() if not m.is_done)
             asked = [n for n in numbers if members[n].launch.handle is not None]

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from samzapy.api.errors import Superseded
+from samzapy.api.errors import ConfigurationError, Superseded
 from samzapy.coordinator.diagnosing import Diagnosing
 from samzapy.coordinator.events import JOB, Events
 from samzapy.coordinator.members import Members
@@ -180,6 +180,13 @@ class Roster:
         """
         with self.lock:
             self._owner(container, incarnation)
+
+    def refuse_unknown(self, container: int) -> None:
+        """Raises ConfigurationError: there is no container of that number, or none yet. The caller holds the lock."""
+        if not self.members:
+            raise ConfigurationError("the job is starting: it has no containers yet.", "Ask again when `samzapy status JOB.yaml` shows some.")
+        if container not in self.members:
+            raise ConfigurationError(f"there is no container {container}.", f"There are: {', '.join(map(str, sorted(self.members)))}.")
 
     def incarnation_of(self, container: int) -> str:
         """The incarnation of a live container; "": there is none."""

@@ -86,8 +86,7 @@ class Looking:
 
     def _ask(self, container: int, kind: str, content: Mapping[str, Any], wait_s: float) -> dict[str, Any]:
         with self._roster.lock:
-            if container not in self._roster.members:
-                raise ConfigurationError(f"there is no container {container}.", f"There are: {', '.join(map(str, sorted(self._roster.members)))}.")
+            self._roster.refuse_unknown(container)
         incarnation = self._roster.incarnation_of(container)
         if not incarnation:
             raise ConfigurationError(f"container {container} does not run now.", "`samzapy status JOB.yaml` says why.")
