@@ -44,7 +44,7 @@ FIRST_SEEDS = {
     "no age rule": 11,
     "offsets taken at C3": 2,
     "in doubt treated as abort": 21,
-    "bootstrap gate not re-armed": 19,
+    "bootstrap gate not re-armed": 6,
     "end_of_stream twice": 4,
     "no checkpoint 0": 0,
     "committed changes dropped at an abort": 6,
