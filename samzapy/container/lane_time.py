@@ -13,6 +13,9 @@ Two things must not stop it or drag it along:
   lane was active, holds the watermark until the broker has said so again: its backlog may have come meanwhile.
 - A record with a wrong clock, far ahead, would make all others late. A *leap* counts when 100 further records of its lane have not
   contradicted it, or one that comes 10 seconds later or more (silence confirms nothing), and no lane gets further ahead of the wall clock than `max_ahead`.
+
+Processing time is the wall clock's, but a clock may be set. One that was set ahead is followed after a minute, since it may be set back before. Time that
+is ahead of the clock (it was set back, or another host's was ahead) does not stand still until the clock has caught up: it goes on at half the pace.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ LEAP_RECORDS = 100
 LEAP_MS = 10_000
 ASK_S = 1.0  # between two questions about a lane that may be idle
 ASK_AGAIN_S = 5.0  # between two about a lane that is idle, while others move
+STEP_MS = 10_000  # a clock that is ahead by so much more than has passed was set
+SETTLE_S = 60.0  # until such a clock is followed
 HOLD, ADVANCE = "hold", "advance"
 
 
@@ -68,7 +73,7 @@ class LaneTime:
     """
 
     __slots__ = (
-        "_allowed_ms", "_asked_s", "_before_return", "_limit", "_seen_at", "ahead", "at_s", "ended", "has_more", "idle", "leap",
+        "_allowed_ms", "_asked_s", "_before_return", "_clock_s", "_limit", "_seen_at", "_set_s", "ahead", "at_s", "ended", "has_more", "idle", "leap",
         "newest", "now_ms", "partition", "position", "proved", "quiet", "rules", "seen_ms",
     )  # fmt: skip
 
@@ -92,6 +97,8 @@ class LaneTime:
         self.at_s = 0.0
         self.has_more = False
         self._asked_s = float("-inf")
+        self._clock_s: float | None = None  # of processing time: up to when it has followed the clock, in monotonic seconds
+        self._set_s: float | None = None  # and since when that is ahead by more than has passed
         self._allowed_ms = END if rules.max_ahead_ms is None else rules.max_ahead_ms
         self._limit = NEVER
         self._seen_at = self.newest
@@ -168,13 +175,33 @@ class LaneTime:
         elif now_ms is not None:
             self._limit = now_ms + self._allowed_ms
 
-    def clock_is(self, now_ms: int) -> None:
-        """The wall clock, told once a second, and before each batch where the lane's time is the clock's."""
-        if self.rules.by_clock and now_ms > self.newest:
-            self.newest = now_ms
+    def clock_is(self, now_ms: int, now_s: float) -> None:
+        """The wall clock and the monotonic one, told once a second, and before each batch where the lane's time is the clock's."""
+        if self.rules.by_clock and (time := self._processing_time(now_ms, now_s)) > self.newest:
+            self.newest = time
             self._set_limits()
         if self.newest != self._seen_at:
             self.seen_ms, self._seen_at = now_ms, self.newest
+
+    def _processing_time(self, now_ms: int, now_s: float) -> int:
+        if self._clock_s is None or self.newest == NEVER:
+            self._clock_s = now_s
+            return now_ms
+        passed_ms = int((now_s - self._clock_s) * 500) * 2  # even, for half of it; the rest counts the next time
+        self._clock_s += passed_ms / 1000
+        if now_ms < self.newest:
+            return self.newest + passed_ms // 2
+        if now_ms - self.newest > passed_ms + STEP_MS:
+            self._set_s = now_s if self._set_s is None else self._set_s
+            if now_s - self._set_s < SETTLE_S:
+                return self.newest + passed_ms
+        self._set_s = None
+        return now_ms
+
+    @property
+    def ahead_of_clock_ms(self) -> int:
+        """How far processing time is ahead of this host's clock; 0: it is not, or its time is of records."""
+        return max(0, self.newest - self.now_ms()) if self.rules.by_clock and self.newest != NEVER else 0
 
     def go_to(self, time: int) -> None:
         """Its time is at least this, without a record, whatever the clock says: for tests of jobs."""

@@ -109,7 +109,7 @@ class MarkedLane:
     def advance(self, time: int) -> None:
         """Records say nothing of how far those are that are still to come."""
 
-    def clock_is(self, now_ms: int) -> None:
+    def clock_is(self, now_ms: int, now_s: float) -> None:
         """Nor does the clock."""
 
     def go_to(self, time: int) -> None:

@@ -21,6 +21,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Clock, Message
 
 LOG = logging.getLogger("samzapy.inputs")
+FAR_AHEAD_MS = 10_000
 
 
 class Times:
@@ -39,6 +40,7 @@ class Times:
         self._requests = requests
         self._clock = clock
         self._warned: set[str] = set()  # topics whose times look like seconds
+        self._ahead: set[TopicPartition] = set()  # whose processing time is far ahead of the clock
 
     def begin(self, task: TaskInstance) -> None:
         """The task's time is that of its checkpoint. Before its `init`."""
@@ -63,13 +65,13 @@ class Times:
 
     def before(self, batch: Sequence[Message]) -> None:
         """These records are processed next: idle lanes that have something to read count again, and where that is in doubt the broker is asked."""
-        now_ms = self._clock.now_ms()
+        now_s, now_ms = self._clock.monotonic(), self._clock.now_ms()
         in_doubt = False
         read: set[tuple[str, int]] | None = None
         for time in self._times():
             for lane in time.lanes:
                 if lane.rules.by_clock:
-                    lane.clock_is(now_ms)
+                    lane.clock_is(now_ms, now_s)
                 if lane.idle:
                     read = {(m.topic(), m.partition()) for m in batch} if read is None else read
                     if (lane.partition.topic, lane.partition.partition) in read or self._inputs.high_watermark(lane.partition) > lane.position >= 0:
@@ -93,8 +95,9 @@ class Times:
                 lane, partition = task_input.lane, task_input.partition
                 if lane is None:
                     continue
-                lane.clock_is(now_ms)
+                lane.clock_is(now_ms, now_s)
                 self._warn_of_seconds(lane)
+                self._warn_of_clock(lane)
                 has_more = self._inputs.is_paused(partition) or self._inputs.high_watermark(partition) > here[partition]
                 lane.stands(here[partition], has_more, now_s)
                 if lane.wants_answer(now_s) and self._inputs.high_watermark(partition) >= 0:
@@ -106,7 +109,7 @@ class Times:
                     lane.answered(end, asked_s)
         for time in self._times():
             for stage in time.stages:
-                stage.follow(now_ms)
+                stage.follow(now_s)
 
     def _warn_of_seconds(self, lane: Lane) -> None:
         """Once for a topic, unless a later record of the partition already says otherwise."""
@@ -117,6 +120,21 @@ class Times:
             "event time of %s is %s, so its windows hardly ever end: its records' times look like seconds. %s",
             lane.partition, as_utc(lane.newest), MILLISECONDS,
         )  # fmt: skip
+
+    def _warn_of_clock(self, lane: Lane) -> None:
+        """Once while processing time is far ahead of the clock."""
+        if not isinstance(lane, LaneTime) or not lane.rules.by_clock:
+            return
+        ahead_ms = lane.ahead_of_clock_ms
+        if ahead_ms < FAR_AHEAD_MS:
+            self._ahead.discard(lane.partition)
+        elif lane.partition not in self._ahead:
+            self._ahead.add(lane.partition)
+            LOG.warning(
+                "processing time of %s is %.0f s ahead of this host's clock, which was set back, or the task was on a host whose clock is ahead; "
+                "time goes on at half the pace until the clock has caught up",
+                lane.partition, ahead_ms / 1000,
+            )  # fmt: skip
 
     def _tasks(self) -> list[TaskInstance]:
         return [task for task in self._inputs.tasks() if task.time is not None]

@@ -29,7 +29,7 @@ class StageTime:
         self.lanes: list[Lane] = []
         self._reached = watermark
         self._was_quiet = False  # no lane was active when the watermark was last looked at
-        self._pace_ms: int | None = None  # with ADVANCE: the wall clock up to which a quiet stage has followed it
+        self._pace_s: float | None = None  # with ADVANCE: up to when a quiet stage has gone on, in monotonic seconds
 
     @property
     def is_at_end(self) -> bool:
@@ -98,14 +98,17 @@ class StageTime:
         if marks:
             self._reached = max(self._reached, min(marks) if going else max(marks))
 
-    def follow(self, now_ms: int) -> None:
-        """Once a second: a quiet stage whose rules say so goes on at the pace of the clock."""
+    def follow(self, now_s: float) -> None:
+        """Once a second: a quiet stage whose rules say so goes on at the pace of the clock. The monotonic one: a wall clock may be set."""
         self._look()
         lanes = [lane for lane in self.lanes if not lane.ended]
         follows = self._was_quiet and lanes and all(lane.proved and lane.rules.when_idle == ADVANCE for lane in lanes)
-        if follows and self._pace_ms is not None and self._reached != NEVER:
-            self._reached += max(0, now_ms - self._pace_ms)
-        self._pace_ms = now_ms if follows else None
+        if follows and self._pace_s is not None and self._reached != NEVER:
+            passed_ms = int((now_s - self._pace_s) * 1000)
+            self._reached += passed_ms
+            self._pace_s += passed_ms / 1000
+        else:
+            self._pace_s = now_s if follows else None
 
     def status(self, now_s: float, now_ms: int) -> dict[str, object]:
         """For people: by stage its watermark, how old that is, the records that were too far ahead, and what is waited for."""
@@ -220,6 +223,9 @@ def _why(lane: Lane, now_s: float) -> str:
     """What is to be said of the lane that holds the watermark."""
     if isinstance(lane, MarkedLane):
         return f"{lane.partition}, which has records to be read" if lane.has_more else f"{lane.held_by()}, which writes {lane.partition}"
+    if lane.rules.by_clock:
+        ahead_s = lane.ahead_of_clock_ms / 1000
+        return f"the clock: time is {_lasting(ahead_s)} ahead of it, and goes on at half the pace until it has caught up" if ahead_s >= 1 else ""
     if lane.has_more:
         return f"{lane.partition}, which has records to be read"
     idle = "never counts as idle" if lane.rules.idle_ms is None else f"idle after {lane.rules.idle_ms / 1000:g} s"

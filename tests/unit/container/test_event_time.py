@@ -253,6 +253,23 @@ def test_processing_time_is_the_clocks() -> None:
         assert h.checkpoint().sequence == sequence  # the clock alone is no reason to commit
 
 
+def test_processing_time_that_is_far_ahead_of_the_clock_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    with Harness(
+        Watching, inputs=[{"topic": "in", "key": "string", "value": "json", "time": {"from": "processing"}}],
+        outputs=[{"topic": "out", "key": "string", "value": "json"}],
+    ) as h:  # fmt: skip
+        h.send("in", {"name": "a"})
+        h.run()
+        h.clock._start_ms -= 3_600_000
+        for _ in range(5):
+            h.advance(1.0)
+            h.run()
+        (warning,) = [line for line in caplog.messages if "ahead of this host's clock" in line]
+        assert warning.startswith("processing time of in[0] is 3600 s ahead")
+        (stage,) = h.container.status()["tasks"][0]["time"].values()
+        assert stage["waits_for"].startswith("the clock: time is 59 min ahead of it")
+
+
 def test_a_job_without_time_says_so_and_its_checkpoint_is_as_it_was() -> None:
     class Asking(StreamTask):
         def init(self, context):

@@ -24,6 +24,7 @@ class Stage:
     def __init__(self, lanes: int, rules: TimeRules) -> None:
         self.rules = rules
         self.now_s = 0.0
+        self.set_ms = 0  # how far the wall clock was set ahead
         self.records: list[list[int]] = [[] for _ in range(lanes)]
         self.at = [0] * lanes
         self.marks = [LaneMark()] * lanes
@@ -37,10 +38,14 @@ class Stage:
             self.marks, self.reached = [lane.mark for lane in self.lanes], self.stage.kept
         self.stage = StageTime("s", self.reached)
         self.lanes = [
-            LaneTime(TopicPartition("in", number), self.rules, mark, lambda: NOW_MS + int(self.now_s * 1000), self.stage.before_return)
+            LaneTime(TopicPartition("in", number), self.rules, mark, lambda: self.now_ms, self.stage.before_return)
             for number, mark in enumerate(self.marks)
         ]
         self.stage.lanes.extend(self.lanes)
+
+    @property
+    def now_ms(self) -> int:
+        return NOW_MS + int(self.now_s * 1000) + self.set_ms
 
     def send(self, lane: int, *times: int) -> None:
         self.records[lane].extend(times)
@@ -54,12 +59,12 @@ class Stage:
 
     def look(self, answers: bool = True) -> None:
         for lane, records, at in zip(self.lanes, self.records, self.at, strict=True):
-            lane.clock_is(NOW_MS + int(self.now_s * 1000))
+            lane.clock_is(self.now_ms, self.now_s)
             lane.stands(at, len(records) > at, self.now_s)
         for lane, records in zip(self.lanes, self.records, strict=True):
             if answers and lane.wants_answer(self.now_s):
                 lane.answered(len(records), self.now_s)
-        self.stage.follow(NOW_MS + int(self.now_s * 1000))
+        self.stage.follow(self.now_s)
 
     def read(self, lane: int, count: int = 1) -> None:
         """Process records of a lane."""
@@ -360,3 +365,76 @@ def test_what_is_within_the_bound_is_never_late_in_any_order_with_restarts_anywh
     assert s.late == []
     newest = [max(records, default=NEVER) for records in s.records]
     assert s.stage.watermark == (NEVER if NEVER in newest else min(newest) - delay)
+
+
+def test_a_quiet_stage_goes_on_as_time_passes_however_the_clock_is_set() -> None:
+    s = Stage(1, TimeRules(idle_ms=5000, when_idle=ADVANCE))
+    s.send(0, NOW_MS)
+    s.read(0)
+    s.pass_time(10)
+    before = s.stage.watermark
+    assert NOW_MS < before <= NOW_MS + 10_000
+    s.set_ms = 20 * 60_000
+    s.pass_time(4)
+    s.set_ms = 0
+    s.pass_time(6)
+    assert s.stage.watermark == before + 10_000
+    s.set_ms = -HOUR
+    s.pass_time(10)
+    assert s.stage.watermark == before + 20_000
+
+
+PROCESSING = TimeRules(by_clock=True)
+
+
+def test_processing_time_does_not_follow_a_clock_that_is_set_ahead_for_a_moment() -> None:
+    s = Stage(1, PROCESSING)
+    s.pass_time(10)
+    s.set_ms = HOUR
+    s.pass_time(15)
+    assert s.stage.watermark == NOW_MS + 25_000
+    s.set_ms = 0
+    s.pass_time(5)
+    assert s.stage.watermark == NOW_MS + 30_000
+
+
+def test_processing_time_follows_a_clock_that_stays_ahead_after_a_minute() -> None:
+    s = Stage(1, PROCESSING)
+    s.pass_time(10)
+    s.set_ms = HOUR
+    s.pass_time(59)
+    assert s.stage.watermark == NOW_MS + 69_000
+    s.pass_time(3)
+    assert s.stage.watermark == s.now_ms == NOW_MS + 72_000 + HOUR
+
+
+def test_a_clock_that_is_a_little_ahead_is_followed_at_once() -> None:
+    s = Stage(1, PROCESSING)
+    s.pass_time(10)
+    s.set_ms = 9_000
+    s.pass_time(1)
+    assert s.stage.watermark == s.now_ms
+
+
+def test_processing_time_ahead_of_the_clock_goes_on_at_half_the_pace_until_it_has_caught_up() -> None:
+    s = Stage(1, PROCESSING)
+    s.set_ms = HOUR
+    s.look()  # the first look believes the clock
+    s.set_ms = 0
+    s.pass_time(100)
+    assert s.stage.watermark == NOW_MS + HOUR + 50_000
+    assert "1 h 0 min" not in s.stage.waits_for(s.now_s)
+    assert s.stage.waits_for(s.now_s) == "the clock: time is 59 min ahead of it, and goes on at half the pace until it has caught up"
+    s.restart()
+    s.pass_time(3600)
+    assert s.stage.watermark == NOW_MS + HOUR + 50_000 + 1_799_500  # a second without a look is lost at a start
+    s.pass_time(3600)
+    assert s.stage.watermark == s.now_ms
+    assert "" == s.stage.waits_for(s.now_s)
+
+
+def test_a_lane_looked_at_a_thousand_times_a_second_loses_no_part_of_a_millisecond() -> None:
+    lane = LaneTime(TopicPartition("in", 0), PROCESSING, LaneMark(newest=NOW_MS + HOUR), lambda: NOW_MS)
+    for step in range(10_001):
+        lane.clock_is(NOW_MS + step // 3, step / 3000)
+    assert abs(lane.newest - (NOW_MS + HOUR + 1666)) <= 2
