@@ -14,8 +14,8 @@ Two things must not stop it or drag it along:
 - A record with a wrong clock, far ahead, would make all others late. A *leap* counts when 100 further records of its lane have not
   contradicted it, or one that comes 10 seconds later or more (silence confirms nothing), and no lane gets further ahead of the wall clock than `max_ahead`.
 
-Processing time is the wall clock's, but a clock may be set. One that was set ahead is followed after a minute, since it may be set back before. Time that
-is ahead of the clock (it was set back, or another host's was ahead) does not stand still until the clock has caught up: it goes on at half the pace.
+Processing time is the wall clock's. Time that is ahead of the clock (it was set back, or another host's was ahead) does not stand still until the clock
+has caught up: it goes on at half the pace.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ LEAP_RECORDS = 100
 LEAP_MS = 10_000
 ASK_S = 1.0  # between two questions about a lane that may be idle
 ASK_AGAIN_S = 5.0  # between two about a lane that is idle, while others move
-STEP_MS = 10_000  # a clock that is ahead by so much more than has passed was set
-SETTLE_S = 60.0  # until such a clock is followed
 HOLD, ADVANCE = "hold", "advance"
 
 
@@ -73,7 +71,7 @@ class LaneTime:
     """
 
     __slots__ = (
-        "_allowed_ms", "_asked_s", "_before_return", "_clock_s", "_limit", "_seen_at", "_set_s", "ahead", "at_s", "ended", "has_more", "idle", "leap",
+        "_allowed_ms", "_asked_s", "_before_return", "_clock_s", "_limit", "_seen_at", "ahead", "at_s", "ended", "has_more", "idle", "leap",
         "newest", "now_ms", "partition", "position", "proved", "quiet", "rules", "seen_ms",
     )  # fmt: skip
 
@@ -98,7 +96,6 @@ class LaneTime:
         self.has_more = False
         self._asked_s = float("-inf")
         self._clock_s: float | None = None  # of processing time: up to when it has followed the clock, in monotonic seconds
-        self._set_s: float | None = None  # and since when that is ahead by more than has passed
         self._allowed_ms = END if rules.max_ahead_ms is None else rules.max_ahead_ms
         self._limit = NEVER
         self._seen_at = self.newest
@@ -189,14 +186,7 @@ class LaneTime:
             return now_ms
         passed_ms = int((now_s - self._clock_s) * 500) * 2  # even, for half of it; the rest counts the next time
         self._clock_s += passed_ms / 1000
-        if now_ms < self.newest:
-            return self.newest + passed_ms // 2
-        if now_ms - self.newest > passed_ms + STEP_MS:
-            self._set_s = now_s if self._set_s is None else self._set_s
-            if now_s - self._set_s < SETTLE_S:
-                return self.newest + passed_ms
-        self._set_s = None
-        return now_ms
+        return now_ms if now_ms >= self.newest else self.newest + passed_ms // 2
 
     @property
     def ahead_of_clock_ms(self) -> int:

@@ -13,6 +13,7 @@ from samzapy.container.lane_time import LaneTime
 from samzapy.container.marked_lane import MarkedLane
 from samzapy.container.marks import Marks
 from samzapy.container.requests import Requests
+from samzapy.container.settled_clock import SettledClock
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInput, TaskInstance
 from samzapy.container.watermark import Lane, TaskTime
@@ -39,6 +40,7 @@ class Times:
         self._inputs = inputs
         self._requests = requests
         self._clock = clock
+        self._wall = SettledClock(clock)
         self._warned: set[str] = set()  # topics whose times look like seconds
         self._ahead: set[TopicPartition] = set()  # whose processing time is far ahead of the clock
 
@@ -54,7 +56,7 @@ class Times:
         time.begin(lanes, self._sets, task.committed.watermarks, [partition for partition, mark in marks.items() if mark is None])
 
     def _lane(self, task_input: TaskInput, mark: LaneMark, time: TaskTime) -> Lane:
-        spec, partition, now_ms = task_input.spec, task_input.partition, self._clock.now_ms
+        spec, partition, now_ms = task_input.spec, task_input.partition, self._wall.now_ms
         if spec.between is not None:
             task_input.lane = MarkedLane(partition, spec.between.writers, mark, self._run_id, now_ms, time.before_return, spec.topic_id)
         elif spec.time is not None:
@@ -65,7 +67,7 @@ class Times:
 
     def before(self, batch: Sequence[Message]) -> None:
         """These records are processed next: idle lanes that have something to read count again, and where that is in doubt the broker is asked."""
-        now_s, now_ms = self._clock.monotonic(), self._clock.now_ms()
+        now_s, now_ms = self._clock.monotonic(), self._wall.now_ms()
         in_doubt = False
         read: set[tuple[str, int]] | None = None
         for time in self._times():
@@ -86,7 +88,7 @@ class Times:
 
     def look(self, unprocessed: Sequence[Message]) -> None:
         """Once a second: who stands where; and the broker is asked about those that may be idle. `unprocessed`: of the batch."""
-        now_s, now_ms = self._clock.monotonic(), self._clock.now_ms()
+        now_s, now_ms = self._clock.monotonic(), self._wall.now_ms()
         positions = self._inputs.positions(unprocessed)
         asked: dict[TopicPartition, list[Lane]] = {}
         for task in self._tasks():

@@ -330,7 +330,7 @@ class Harness(EventTime):
         self._name_owner(incarnation, run_id, tuple(model))
         self._job.serdes.ready(register=True)
         where = Location(CONTAINER, HOST, self._scratch, "memory")
-        spec = container_spec(self._job.settings, model, topics, where, self._job.user, self._job.serdes, self.clock.now_ms)
+        spec = container_spec(self._job.settings, model, topics, where, self._job.user, self._job.serdes, self.clock)
         ends = self._ends() if self._until_end else None
         container = Container(spec, incarnation, run_id, ends, self.log, self.clock)
         container.start()

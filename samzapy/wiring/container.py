@@ -30,6 +30,7 @@ from samzapy.container.not_ready import tell_driver
 from samzapy.container.profile import LoopProfile
 from samzapy.container.runner import ContainerRunner
 from samzapy.container.sampling import Sampler
+from samzapy.container.settled_clock import SettledClock
 from samzapy.container.spec import Between, ContainerSpec, DeadLetterSpec, InputSpec, OutputSpec, StoreSpec
 from samzapy.ids import random_id
 from samzapy.kafka.making import LONGEST_S, guard_clients
@@ -87,15 +88,15 @@ def container_spec(
     where: Location,
     user: Tasks,
     serdes: Serdes,
-    now_ms: Callable[[], int] = CLOCK.now_ms,
+    clock: Clock = CLOCK,
 ) -> ContainerSpec:
-    """The values that one container needs. `topics` holds the facts of `JobTopics.all`, and of the checkpoint topic. `now_ms`: the time for `ttl`."""
+    """The values that one container needs. `topics` holds the facts of `JobTopics.all`, and of the checkpoint topic. `clock`: the time for `ttl`."""
     serde = serdes.of
     names = JobTopics.of(settings)
     job, letters = names.job, names.dead_letters
     seconds = 1000.0
     job_folder = where.state.expanduser() / where.cluster_id / where.host / str(job)
-    stores = _store_specs(settings, topics, len(tasks), where, serdes, now_ms)
+    stores = _store_specs(settings, topics, len(tasks), where, serdes, SettledClock(clock).now_ms)
     return ContainerSpec(
         job=job,
         number=where.number,
@@ -114,7 +115,7 @@ def container_spec(
         outputs={
             o.topic: OutputSpec(
                 o.topic, serde(o.key, o.topic, KEY), serde(o.value, o.topic, VALUE), topics[o.topic].partitions, topics[o.topic].max_message_bytes,
-                0 if (kept := topics[o.topic].retention_ms) is None else max(0, now_ms() - kept),
+                0 if (kept := topics[o.topic].retention_ms) is None else max(0, clock.now_ms() - kept),
             )
             for o in settings.outputs
         } | _internal_outputs(settings, topics, serdes),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from samzapy.container.lane_time import ADVANCE, LaneTime, TimeRules
+from samzapy.container.settled_clock import SettledClock
 from samzapy.container.watermark import StageTime
 from samzapy.model.event_time import END, NEVER, LaneMark
 from samzapy.model.offsets import TopicPartition
@@ -18,13 +20,34 @@ NOW_MS = 1_700_000_000_000
 HOUR = 3_600_000
 
 
+class SetClock:
+    """The clocks of a stage's host. `ahead_ms`: how far the wall clock was set ahead."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.ahead_ms = 0
+
+    def monotonic(self) -> float:
+        return self._stage.now_s
+
+    def now_ms(self) -> int:
+        return NOW_MS + int(self._stage.now_s * 1000) + self.ahead_ms
+
+    def sleep(self, seconds: float) -> None:
+        raise AssertionError("nobody waits here")
+
+    def wait(self, event: threading.Event, seconds: float) -> None:
+        raise AssertionError("nobody waits here")
+
+
 class Stage:
     """A stage of some lanes over partitions of a broker that this test is: clocks, ends, and what was processed."""
 
     def __init__(self, lanes: int, rules: TimeRules) -> None:
         self.rules = rules
         self.now_s = 0.0
-        self.set_ms = 0  # how far the wall clock was set ahead
+        self.clock = SetClock(self)
+        self.wall = SettledClock(self.clock)
         self.records: list[list[int]] = [[] for _ in range(lanes)]
         self.at = [0] * lanes
         self.marks = [LaneMark()] * lanes
@@ -38,14 +61,10 @@ class Stage:
             self.marks, self.reached = [lane.mark for lane in self.lanes], self.stage.kept
         self.stage = StageTime("s", self.reached)
         self.lanes = [
-            LaneTime(TopicPartition("in", number), self.rules, mark, lambda: self.now_ms, self.stage.before_return)
+            LaneTime(TopicPartition("in", number), self.rules, mark, self.wall.now_ms, self.stage.before_return)
             for number, mark in enumerate(self.marks)
         ]
         self.stage.lanes.extend(self.lanes)
-
-    @property
-    def now_ms(self) -> int:
-        return NOW_MS + int(self.now_s * 1000) + self.set_ms
 
     def send(self, lane: int, *times: int) -> None:
         self.records[lane].extend(times)
@@ -59,7 +78,7 @@ class Stage:
 
     def look(self, answers: bool = True) -> None:
         for lane, records, at in zip(self.lanes, self.records, self.at, strict=True):
-            lane.clock_is(self.now_ms, self.now_s)
+            lane.clock_is(self.wall.now_ms(), self.now_s)
             lane.stands(at, len(records) > at, self.now_s)
         for lane, records in zip(self.lanes, self.records, strict=True):
             if answers and lane.wants_answer(self.now_s):
@@ -374,12 +393,12 @@ def test_a_quiet_stage_goes_on_as_time_passes_however_the_clock_is_set() -> None
     s.pass_time(10)
     before = s.stage.watermark
     assert NOW_MS < before <= NOW_MS + 10_000
-    s.set_ms = 20 * 60_000
+    s.clock.ahead_ms = 20 * 60_000
     s.pass_time(4)
-    s.set_ms = 0
+    s.clock.ahead_ms = 0
     s.pass_time(6)
     assert s.stage.watermark == before + 10_000
-    s.set_ms = -HOUR
+    s.clock.ahead_ms = -HOUR
     s.pass_time(10)
     assert s.stage.watermark == before + 20_000
 
@@ -390,10 +409,10 @@ PROCESSING = TimeRules(by_clock=True)
 def test_processing_time_does_not_follow_a_clock_that_is_set_ahead_for_a_moment() -> None:
     s = Stage(1, PROCESSING)
     s.pass_time(10)
-    s.set_ms = HOUR
+    s.clock.ahead_ms = HOUR
     s.pass_time(15)
     assert s.stage.watermark == NOW_MS + 25_000
-    s.set_ms = 0
+    s.clock.ahead_ms = 0
     s.pass_time(5)
     assert s.stage.watermark == NOW_MS + 30_000
 
@@ -401,26 +420,25 @@ def test_processing_time_does_not_follow_a_clock_that_is_set_ahead_for_a_moment(
 def test_processing_time_follows_a_clock_that_stays_ahead_after_a_minute() -> None:
     s = Stage(1, PROCESSING)
     s.pass_time(10)
-    s.set_ms = HOUR
+    s.clock.ahead_ms = HOUR
     s.pass_time(59)
     assert s.stage.watermark == NOW_MS + 69_000
     s.pass_time(3)
-    assert s.stage.watermark == s.now_ms == NOW_MS + 72_000 + HOUR
+    assert s.stage.watermark == s.clock.now_ms() == NOW_MS + 72_000 + HOUR
 
 
 def test_a_clock_that_is_a_little_ahead_is_followed_at_once() -> None:
     s = Stage(1, PROCESSING)
     s.pass_time(10)
-    s.set_ms = 9_000
+    s.clock.ahead_ms = 9_000
     s.pass_time(1)
-    assert s.stage.watermark == s.now_ms
+    assert s.stage.watermark == s.clock.now_ms()
 
 
 def test_processing_time_ahead_of_the_clock_goes_on_at_half_the_pace_until_it_has_caught_up() -> None:
     s = Stage(1, PROCESSING)
-    s.set_ms = HOUR
-    s.look()  # the first look believes the clock
-    s.set_ms = 0
+    s.lanes[0].newest = NOW_MS + HOUR  # of a host whose clock was ahead, or of this one, before it was set back
+    s.look()
     s.pass_time(100)
     assert s.stage.watermark == NOW_MS + HOUR + 50_000
     assert "1 h 0 min" not in s.stage.waits_for(s.now_s)
@@ -429,7 +447,7 @@ def test_processing_time_ahead_of_the_clock_goes_on_at_half_the_pace_until_it_ha
     s.pass_time(3600)
     assert s.stage.watermark == NOW_MS + HOUR + 50_000 + 1_799_500  # a second without a look is lost at a start
     s.pass_time(3600)
-    assert s.stage.watermark == s.now_ms
+    assert s.stage.watermark == s.clock.now_ms()
     assert "" == s.stage.waits_for(s.now_s)
 
 

@@ -265,3 +265,21 @@ def test_a_ttl_that_is_set_longer_shorter_or_removed_applies_to_what_is_there() 
             h.restart(stores=job(**store)["stores"])
             h.advance(7200 if not store else 2)
             assert expected == sent(h, "a"), store
+
+
+def test_a_clock_that_is_set_ahead_for_a_moment_expires_nothing() -> None:
+    with Harness(Distinct, **job(ttl="1h")) as h:
+        assert ["a"] == sent(h, "a")
+        h.advance(60)  # it is written out
+        h.clock._start_ms += 3 * 3_600_000
+        h.advance(15)
+        assert [] == sent(h, "a"), "it is still there"
+        h.advance(15)
+        h.clock._start_ms -= 3 * 3_600_000
+        h.advance(60)
+        assert [] == sent(h, "a")
+
+        h.clock._start_ms += 3 * 3_600_000
+        for _ in range(8):
+            h.advance(10)  # the clock stays so
+        assert ["a"] == sent(h, "a")
