@@ -8,7 +8,7 @@
     condemned     walk                  poison records of partitions that went to another container are forgotten
     window        `window`              the window hook
     commit        `commit.interval`     a commit; also when much waits for one
-    partitions    quarter of it     partitions that the next commit will write are added to the transaction
+    partitions    before `commit`   partitions that it will write are added to the transaction
     write out     walk                  a part of what the stores have committed goes to their engines
     expire        walk                  with `ttl`: a part of what has expired is deleted, every ten seconds
     times         second                event time: partitions that have come to stand still, where inputs have a time
@@ -112,7 +112,7 @@ class Duties:
             Duty("condemned", self._forget_condemned),
             Duty(WINDOW, self._unless_paused(self._tasks.window), self._spec.window_s or NEVER, keeps_pace=True, rest=1.0, phase=PROCESS),
             Duty(COMMIT, self._commit, self._spec.commit_interval_s, is_wanted=self._commits.is_full),
-            Duty("partitions", self._early_partitions.add, self._early_partitions.interval_s, phase=COMMITTING),
+            Duty("partitions", self._early_partitions.add, self._early_partitions.lead_s, before=COMMIT, phase=COMMITTING),
             Duty("write out", self._write_out, phase=COMMITTING),
             Duty("expire", self._unless_paused(self._expire), phase=COMMITTING),
             Duty("times", self._unless_paused(self._look_at_times), WATCH_INPUTS_S if self._times.is_on else NEVER, rest=20.0),

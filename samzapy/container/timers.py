@@ -25,8 +25,9 @@ class Duty:
     """One row.
 
     Attributes:
-        interval_s: seconds between two times; 0: at each walk; NEVER: not by the clock.
+        interval_s: seconds between two times; 0: at each walk; NEVER: not by the clock. With `before`, how long before that.
         is_wanted: whether it is due before its time.
+        before: a row, further up, of which this one is done once before each time.
         keeps_pace: a time that comes late does not move the later ones.
         keeps_time: `reset` does not put it off.
         rest: it is not done again before this many times the time that it took has passed: so much is left for records.
@@ -38,6 +39,7 @@ class Duty:
     do: Callable[[], None]
     interval_s: float = 0.0
     is_wanted: Callable[[], bool] = _no
+    before: str = ""
     keeps_pace: bool = False
     keeps_time: bool = False
     rest: float = 0.0
@@ -77,13 +79,22 @@ class Schedule:
     def put_off(self, name: str) -> None:
         """Its next time is an interval from now."""
         duty = self._rows[name]
-        duty.next_at = self._clock.monotonic() + duty.interval_s
+        if not duty.before:
+            duty.next_at = self._clock.monotonic() + duty.interval_s
+            self._set_before(name)
 
     def done_since(self, name: str, began: float) -> None:
         """It was done from then until now: its next time is an interval after it began; but it is not done again before as much time has passed as it
         took, or an interval."""
         duty, now = self._rows[name], self._clock.monotonic()
         duty.next_at = max(began + duty.interval_s, now + min(now - began, duty.interval_s))
+        self._set_before(name)
+
+    def _set_before(self, name: str) -> None:
+        """It has another time, and so have the rows that are done before it."""
+        for duty in self._rows.values():
+            if duty.before == name:
+                duty.next_at = self._rows[name].next_at - duty.interval_s
 
     def is_over(self, name: str) -> bool:
         """Whether its interval has passed."""
@@ -110,4 +121,6 @@ class Schedule:
                 self.spent_s[duty.name] = self.spent_s.get(duty.name, 0.0) + ended - began
                 if duty.rest:
                     duty.next_at = max(duty.next_at, ended + duty.rest * (ended - began))
+                if duty.before:
+                    duty.next_at = NEVER  # once: the row that it is done before sets its next time
         self.next_at = min([self._clock.monotonic() + LOOK_S, *(duty.next_at for duty in self._rows.values() if duty.interval_s)])

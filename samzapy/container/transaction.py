@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from samzapy.container.failure import origin_of
 from samzapy.model.dead_letter import Origin
-from samzapy.model.offsets import TopicPartition
 from samzapy.model.transaction_contents import Contents
 from samzapy.ports import Message
 
@@ -25,11 +24,10 @@ class Transaction:
         sent_bytes: what hooks sent and was handed to the producer, in bytes.
         skipped: condemned records that `on_error` was applied to.
         has_window: whether window() has run.
-        added: partitions that were added before the commit needs them (early_partitions.py).
         waited_s: how long the loop waited for brokers: for room in the producer's queue, and in its commit.
     """
 
-    __slots__ = ("_batch", "_before_batch", "_first_index", "added", "has_window", "is_open", "next_index", "sent_bytes", "skipped", "waited_s")
+    __slots__ = ("_batch", "_before_batch", "_first_index", "has_window", "is_open", "next_index", "sent_bytes", "skipped", "waited_s")
 
     def __init__(self) -> None:
         self.is_open = False
@@ -83,5 +81,4 @@ class Transaction:
         self.sent_bytes = 0
         self.skipped: set[Origin] = set()
         self.has_window = False
-        self.added: set[TopicPartition] = set()
         self.waited_s = 0.0

@@ -37,3 +37,24 @@ def test_what_took_its_time_is_due_an_interval_after_it_began(interval_s: float,
     assert not table.is_over("commit")
     clock.sleep(0.002)
     assert table.is_over("commit")
+
+
+def test_a_row_that_is_done_before_another_is_done_once_before_each_of_its_times() -> None:
+    clock, done = ManualClock(), list[tuple[str, float]]()
+    table = Schedule(clock, Facts(clock).loop)
+
+    def commit() -> None:
+        done.append(("commit", clock.monotonic()))
+        table.done_since("commit", clock.monotonic())
+
+    table.set([Duty("commit", commit, 0.5), Duty("partitions", lambda: done.append(("partitions", clock.monotonic())), 0.125, before="commit")])
+    for _ in range(24):
+        table.run()
+        clock.sleep(0.0625)
+    assert [("partitions", 0.375), ("commit", 0.5), ("partitions", 0.875), ("commit", 1.0), ("partitions", 1.375)] == done
+
+    table.done_since("commit", clock.monotonic())  # one that somebody asked for
+    table.run()
+    clock.sleep(0.375)
+    table.run()
+    assert [("partitions", 1.875)] == done[5:]
