@@ -31,6 +31,7 @@ from samzapy.native import hot_path
 from samzapy.serde.basic import MAX_JSON_BYTES, has_not_a_number, shown
 from samzapy.serde.model_fit import changed_in
 from samzapy.serde.old_records import of_old
+from samzapy.serde.record_defaults import filling
 from samzapy.serde.record_fit import QuickFields, equal, its_field, lost_in, quick_check, quick_fields
 
 PREFIX = "record:"
@@ -68,13 +69,13 @@ class RecordSerde:
         self._loads: Callable[[bytes], Any]
         try:
             self._upgrade: Callable[[Any], Any] | None = getattr(cls, "upgrade", None)
-            self._made: Callable[[Any], Any] = getattr(cls, "model_validate", None) or (lambda fields: msgspec.convert(fields, cls))
+            self._made: Callable[[Any], Any] = getattr(cls, "model_validate", None) or filling(lambda fields: msgspec.convert(fields, cls), cls)
             self._is_model = hasattr(cls, "model_validate_json")  # pydantic's
             if self._is_model:
                 self._dumps = lambda value: value.model_dump_json(by_alias=True).encode()
                 self._loads = cls.model_validate_json
             else:
-                self._dumps, self._loads = msgspec.json.Encoder().encode, msgspec.json.Decoder(cls).decode
+                self._dumps, self._loads = msgspec.json.Encoder().encode, filling(msgspec.json.Decoder(cls).decode, cls)
             fields = quick_fields(cls)
             self._fits = quick_check(cls, fields)
         except (TypeError, NameError) as error:

@@ -23,6 +23,7 @@ from samzapy.serde.basic import JsonSerde, shown
 from samzapy.serde.model_fit import changed_in
 from samzapy.serde.old_records import of_old
 from samzapy.serde.record import RecordSerde, upgraded, why_not
+from samzapy.serde.record_defaults import filling
 from samzapy.streams.places import refused
 
 JSON, RECORD = "json", "record:"
@@ -204,7 +205,7 @@ def unplain(kind: Kind | None) -> Callable[[Any], Any]:
     cls = kind.cls if kind is not None and kind.is_record else None
     if cls is None:
         return lambda value: value
-    make: Callable[[Any], Any] = getattr(cls, "model_validate", None) or (lambda value: msgspec.convert(value, cls, str_keys=True))
+    make: Callable[[Any], Any] = getattr(cls, "model_validate", None) or filling(lambda value: msgspec.convert(value, cls, str_keys=True), cls)
     upgrade = getattr(cls, "upgrade", None)
 
     def made(value: Any) -> Any:
