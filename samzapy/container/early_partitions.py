@@ -55,7 +55,7 @@ class EarlyPartitions:
     def _needed(self) -> Iterator[tuple[TaskInstance, str, TopicPartition]]:
         """The partitions that a commit would write now, each with its task and store; "": the checkpoint's."""
         for task in self._inputs.tasks():
-            changed = [name for name, store in task.stores.items() if store.changed]
+            changed = [name for name, store in task.stores.items() if store.uncommitted_bytes]
             if changed or any(task_input.first_ms for task_input in task.inputs):
                 yield task, "", self._spec.checkpoint_of(task.model)
             for name in changed:
