@@ -3,7 +3,8 @@
 By position: a NamedTuple, and a `msgspec.Struct` with `array_like`, is a list in JSON. If a field is put before others, what was written earlier is read
 into other fields. By number: a member of an Enum whose values are whole numbers. If its members get other numbers, as `auto()` gives them when one is put
 before others, what was written earlier is read as another member. By its absence: a `msgspec.Struct` with `omit_defaults` does not write a field that has
-its default; with another default, what was written earlier is read as that. Nothing shows any of these.
+its default; with another default, what was written earlier is read as that. Nothing shows any of these. Classes with defaults that write all fields are
+noted as well: such a class may have been one with `omit_defaults`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import msgspec
 from msgspec import inspect as types
 
 MAX_TEXT = 4000
-DEFAULTS = "defaults"  # after the place of a class that does not write them
+DEFAULTS, WHOLE = "defaults", "whole"  # after the place of a class that does not write its defaults, or that writes them
 Said = list[str] | dict[str, float] | dict[str, str]  # fields in order; numbers of an Enum's members, aliases too; defaults
 
 
@@ -69,11 +70,15 @@ def _of(kind: Any, place: str, inside: tuple[Any, ...]) -> Iterator[tuple[str, S
     elif isinstance(kind, types.EnumType):
         yield from _of_enum(kind.cls, place)
     elif hasattr(kind, "fields") and kind.cls not in inside:
-        if isinstance(kind, types.NamedTupleType) or getattr(kind, "array_like", False):
+        is_list = isinstance(kind, types.NamedTupleType) or getattr(kind, "array_like", False)
+        if is_list:
             yield place, [field.name for field in kind.fields]
         config = getattr(kind.cls, "__struct_config__", None)
+        defaults = {field.name: said for field in kind.fields if (said := _default_of(field))}
         if config is not None and config.omit_defaults:
-            yield f"{place} {DEFAULTS}", {field.name: said for field in kind.fields if (said := _default_of(field))}
+            yield f"{place} {DEFAULTS}", defaults
+        elif defaults and not is_list:
+            yield f"{place} {WHOLE}", []
         for field in kind.fields:
             yield from _of(field.type, f"{place}.{field.name}", (*inside, kind.cls))
 

@@ -45,6 +45,7 @@ from samzapy.plan.grown_topics import KEEPS_PARTITIONS
 from samzapy.plan.start_refusals import Refuse
 
 _UNION = re.compile(r"<[^>]*>")  # in the place of a class that is one of several
+DEFAULTS, WHOLE = " defaults", " whole"  # after the place of a class (config/value_layout.py)
 
 
 def refusal(checkpoint: Checkpoint, fingerprint: Mapping[str, str], stores: Mapping[str, bool]) -> Refuse | None:
@@ -114,6 +115,8 @@ def _moved(old: str, new: str) -> tuple[str, Any, Any] | None:
         may_be = [now[place]] if place in now else by_place.get(_UNION.sub("", place), [])  # a class alone may be one of a union now
         if may_be and all(_is_read_as_other(was, said) for said in may_be):
             return place, was, may_be[0]
+        if not may_be and was and place.endswith(DEFAULTS) and _UNION.sub("", place.removesuffix(DEFAULTS) + WHOLE) in by_place:
+            return place, was, {}
     return None
 
 
@@ -229,6 +232,12 @@ def _other_layout(whose: str, store: str, old: str, new: str) -> Refuse:
     at = "" if place in ("$", "$ defaults") else f" at {place}"
     if isinstance(was, dict) and _are_defaults(was):
         name = _other_default(was, now)
+        if not now:
+            return Refuse(
+                f"{whose}: its class{at.removesuffix(' defaults')} had `omit_defaults` when it was written, and has not now. Fields with their defaults "
+                f"({', '.join(was)}) were not written: with another default, now or later, they would be read as that.",
+                "Give the class `omit_defaults=True` again; or use the class without it in a new store.",
+            )
         return Refuse(
             f"{whose}: the field {name!r} of its class{at.removesuffix(' defaults')} had the default {was[name]} when it was written, and has {now[name]} now. The "
             "class has `omit_defaults`: a field with its default is not written, and would be read with the new default.",

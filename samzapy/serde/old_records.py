@@ -7,7 +7,11 @@ a field that the record has and the class does not, or copies all and leaves tha
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
+from dataclasses import fields as fields_of
+from dataclasses import is_dataclass
 from typing import Any
+
+import msgspec
 
 
 class _Taken:
@@ -73,15 +77,17 @@ class _Asked(dict[str, Any]):
         return super().pop(name, *default)
 
 
-def of_old(fields: Any, written: Any, upgrade: Callable[[Any], Any]) -> Callable[[], Any] | None:
+def of_old(fields: Any, read: Any, written: Any, upgrade: Callable[[Any], Any]) -> Callable[[], Any] | None:
     """What gives the new fields of an old record, or raises what `upgrade` raised; None: it is none.
 
     Args:
         fields: the record as JSON says it.
-        written: the same of what was read of it, written again.
+        read: what was read of it.
+        written: what JSON says of that, written again.
         upgrade: of the class.
     """
     taken = _Taken()
+    _add_defaults(read, written)
     asked, has_unknown = _asked(fields, written, taken)
     if not has_unknown:
         return None
@@ -92,6 +98,23 @@ def of_old(fields: Any, written: Any, upgrade: Callable[[Any], Any]) -> Callable
     is_taken, names = taken.is_taken, set[str]()  # the rest asks for names too
     found = _plain(found, names)
     return (lambda: found) if is_taken or taken.copied - names else None
+
+
+def _add_defaults(read: Any, written: Any) -> None:
+    """A class with `omit_defaults` does not write what a record may have: its fields are known all the same."""
+    if isinstance(written, dict) and isinstance(read, msgspec.Struct):
+        for name, its in zip(read.__struct_fields__, read.__struct_encode_fields__, strict=True):
+            written.setdefault(its, None)
+            _add_defaults(getattr(read, name), written[its])
+    elif isinstance(written, dict) and is_dataclass(read):
+        for field in fields_of(read):
+            _add_defaults(getattr(read, field.name, None), written.get(field.name))
+    elif isinstance(written, dict) and isinstance(read, dict):
+        for one, other in zip(read.values(), written.values(), strict=False):
+            _add_defaults(one, other)
+    elif isinstance(written, list) and isinstance(read, list | tuple):
+        for one, other in zip(read, written, strict=False):
+            _add_defaults(one, other)
 
 
 def _raising(error: Exception) -> Callable[[], Any]:

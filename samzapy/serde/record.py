@@ -155,7 +155,7 @@ class RecordSerde:
 
     def _upgraded_if_old(self, data: bytes, read: Any, upgrade: Callable[[Any], Any]) -> Any:
         """What `upgrade` makes of a record that fits, if it takes fields that the class does not have."""
-        old = of_old(_fields(data), _fields(self._dumps(read)), upgrade)
+        old = of_old(_fields(data), read, _fields(self._dumps(read)), upgrade)
         return read if old is None else upgraded(old, self._made, f"serde {self.name} read {shown(data)}, which has the fields of an old version")
 
     def check_comes_back(self) -> None:

@@ -215,7 +215,7 @@ def unplain(kind: Kind | None) -> Callable[[Any], Any]:
             read = make(value)
         except (ValueError, RecursionError) as error:
             return _upgraded(cls, value, why_not(error), make)
-        old = None if upgrade is None else of_old(deepcopy(value), _builtins(read), upgrade)
+        old = None if upgrade is None else of_old(deepcopy(value), read, _builtins(read), upgrade)
         return read if old is None else upgraded(old, make, f"{shown(value)} has the fields of an old {cls.__name__}")
 
     return made

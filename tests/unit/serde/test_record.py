@@ -425,8 +425,10 @@ def renamed(kind: str, how: str) -> Any:
     upgrade = classmethod(lambda cls, old: ways[how](old))
     fields: dict[str, Any] = {"celsius": 0.0, "room": "?"}
     annotations = {"celsius": float, "room": str}
-    base: Any = {"dataclass": object, "struct": msgspec.Struct, "model": pydantic.BaseModel}[kind]
-    made = type("Reading", (base,), {"__annotations__": annotations, "__module__": __name__, "upgrade": upgrade, **fields})
+    base: Any = {"dataclass": object, "model": pydantic.BaseModel}.get(kind, msgspec.Struct)
+    options = {"omit_defaults": True} if kind == "struct without defaults" else {}
+    content = {"__annotations__": annotations, "__module__": __name__, "upgrade": upgrade, **fields}
+    made: Any = type(base)("Reading", (base,), content, **options)
     return dataclass(made) if kind == "dataclass" else made
 
 
@@ -434,7 +436,7 @@ WAYS = ["by name", "with a default", "if it is there", "popped", "copied and pop
 
 
 @pytest.mark.parametrize("how", WAYS)
-@pytest.mark.parametrize("kind", ["dataclass", "struct", "model"])
+@pytest.mark.parametrize("kind", ["dataclass", "struct", "struct without defaults", "model"])
 def test_an_old_record_that_fits_because_of_defaults_is_upgraded_and_others_are_not(kind: str, how: str) -> None:
     cls = renamed(kind, how)
     serde = RecordSerde("record:m:C", cls)
@@ -448,6 +450,36 @@ def test_an_old_record_that_fits_because_of_defaults_is_upgraded_and_others_are_
     assert (20.0, "?") == read(celsius=20.0)
     assert (20.0, "?") == read(celsius=20.0, sensor="s1")  # somebody else's record, which has more fields than the class
     assert (0.0, "?") == read(sensor="s1")
+
+
+class Sparse(msgspec.Struct, omit_defaults=True, rename="camel"):
+    celsius: float
+    room_number: int = 0
+
+    @classmethod
+    def upgrade(cls, old: dict[str, Any]) -> dict[str, Any]:
+        return {"roomNumber": old.get("roomNumber", 0), "celsius": old.get("temperature", 0.0)}
+
+
+@dataclass
+class House:
+    name: str
+    rooms: list[Sparse]
+    by_name: dict[str, Sparse]
+
+    @classmethod
+    def upgrade(cls, old: dict[str, Any]) -> dict[str, Any]:
+        return {**old, "rooms": [Sparse.upgrade(each) for each in old["rooms"]]}
+
+
+def test_a_default_that_was_written_is_no_field_of_an_old_record_where_the_class_would_not_write_it() -> None:
+    serde = RecordSerde("record:m:Sparse", Sparse)
+    assert Sparse(21.0, 0) == serde.decode(b'{"celsius":21,"roomNumber":0}')
+    assert Sparse(21.0, 7) == serde.decode(b'{"celsius":21,"roomNumber":7}')
+    assert Sparse(21.0, 0) == serde.decode(b'{"temperature":21,"roomNumber":0}')
+    of_parts = RecordSerde("record:m:House", House)
+    same = b'{"name":"a","rooms":[{"celsius":21,"roomNumber":0}],"by_name":{"x":{"celsius":3,"roomNumber":0}}}'
+    assert House("a", [Sparse(21.0)], {"x": Sparse(3.0)}) == of_parts.decode(same)
 
 
 def test_an_old_record_that_fits_and_cannot_be_upgraded_is_refused() -> None:

@@ -137,7 +137,7 @@ KINDS, ACCESSES = {"CREDIT": 2, "DEBIT": 1}, {"READ": 1, "WRITE": 2, "BOTH": 3}
         (NamedTuple("Pair", [("kind", Kind)]), {"$": ["kind"], "$.kind": KINDS}),
         (Point, {"$": ["x", "y"]}),
         (Listed, {"$": ["a", "at"], "$.at": ["x", "y"]}),
-        (Named, {"$.by{}": ["a", "at"], "$.by{}.at": ["x", "y"], "$.points[]": ["x", "y"], "$.pair[0]": ["x", "y"]}),
+        (Named, {"$ whole": [], "$.by{}": ["a", "at"], "$.by{}.at": ["x", "y"], "$.points[]": ["x", "y"], "$.pair[0]": ["x", "y"]}),
         (Data, {"$.at": ["x", "y"]}),
         (Model, {"$.at": ["x", "y"], "$.data.at": ["x", "y"]}),
     ],
@@ -192,6 +192,11 @@ def test_an_enum_may_have_more_members_but_no_others_with_their_numbers(old: dic
         ({"$.p.k": {"A": 1}}, {"$.p<P>.k": {"N": 1, "A": 2}}, True),
         ({"$ defaults": {"n": "1", "m": "[]"}}, {"$ defaults": {"n": "1", "k": "2"}}, False),
         ({"$ defaults": {"n": "1"}}, {"$ defaults": {"n": "5"}}, True),
+        ({"$ defaults": {"n": "1"}}, {"$ whole": []}, True),
+        ({"$ defaults": {}}, {"$ whole": []}, False),
+        ({"$ defaults": {"n": "1"}}, {"$.p": ["a"]}, False),  # the class is not there any more, or has no defaults: told when it is read
+        ({"$.p<P> defaults": {"n": "1"}}, {"$.p whole": []}, True),
+        ({"$ whole": []}, {"$ defaults": {"n": "1"}}, False),
     ],
 )
 def test_unions_and_defaults(old: dict[str, Any], new: dict[str, Any], moved: bool) -> None:
@@ -213,6 +218,25 @@ def test_another_default_of_a_class_that_does_not_write_its_defaults_is_refused(
         with pytest.raises(StateMismatch, match=r"store 'limits' value: the field 'per_day' of its class had the default 100 when .*, and has 500 now"):
             h.restart(limited(monkeypatch, 500))
         h.restart(limited(monkeypatch, 100), sets=["commit.interval=2s"])
+
+
+@pytest.mark.parametrize("kind", ["a Struct", "a dataclass"])
+def test_a_class_that_wrote_no_defaults_and_does_now_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def whole() -> App:
+        fields = [("n", int), ("per_day", int, 100 if kind == "a Struct" else dataclasses.field(default=100))]
+        limit = msgspec.defstruct("Limit", fields, module=__name__) if kind == "a Struct" else dataclasses.make_dataclass("Limit", fields)
+        limit.__module__ = __name__
+        monkeypatch.setattr(sys.modules[__name__], "Limit", limit, raising=False)
+        app = App()
+        app.stream("in", key=str, value=int).map(lambda n: limit(n), value=limit).reduce("limits", lambda old, new: old).updates().map(str, value=str).to("out")
+        return app
+
+    with Harness(limited(monkeypatch, 100)) as h:
+        h.send("in", 1, key="ada")
+        h.run()
+        with pytest.raises(StateMismatch, match=r"store 'limits' value: its class had `omit_defaults` when it was written, and has not now.*\(per_day\)"):
+            h.restart(whole())
+        h.restart(limited(monkeypatch, 100))
 
 
 def test_the_longest_enums_are_left_out_if_the_text_would_be_too_long() -> None:
