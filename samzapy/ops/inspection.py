@@ -29,8 +29,6 @@ from samzapy.wiring.fingerprint import fingerprint
 from samzapy.wiring.job_topics import JobTopics, job_of
 from samzapy.wiring.serdes import Serdes
 
-AT_ONCE_S = 1.0  # a broker closes no segment and cleans it in so short a time
-
 
 @dataclass(frozen=True, slots=True)
 class JobInKafka:
@@ -98,7 +96,7 @@ def _fold_behind_the_cleaner(
     while True:
         fold_partition(consumer, partition, bounds, clock, newest, ttl_ms)
         now, end = clock.monotonic(), consumer.bounds(partition).end
-        if end <= bounds.end or now - begun < max(lag_s, AT_ONCE_S):
+        if end <= bounds.end or now - begun < lag_s:
             return newest
         bounds, begun = Bounds(bounds.end, end), now
 
