@@ -136,8 +136,7 @@ class DeadLetters:
 
     def _round(self, select: Select, send: Send, tell: Progress, before: int) -> tuple[list[Entry], bool]:
         """Send with one producer, until nothing is left or a commit was suspicious: then a new producer has to read the traces again."""
-        done: list[Entry] = []
-        waiting: list[Entry] = []
+        done, waiting = list[Entry](), list[Entry]()
         producer = self._log.transactional_producer(f"{self._job}-dead-letters")
         try:
             producer.init()  # an earlier replay is fenced, and what it had not committed is gone
@@ -153,16 +152,22 @@ class DeadLetters:
                     return done, False
             return done, True
         except Fenced as error:
-            raise Fenced(f"another replay of {self._job}'s dead letters has started: {error.message}", AGAIN) from error
+            raise self._ended_by_another(error) from error
         except InDoubt as error:
             raise InDoubt(f"it is not known whether the last of them were sent: {error.message}", AGAIN) from error
         except TransactionAborted:
-            producer.abort()
+            try:
+                producer.abort()
+            except Fenced as error:
+                raise self._ended_by_another(error) from error
             raise
         except NotAuthorized as error:
             raise also_needed(error, WRITE, {e.letter.origin.topic for e in waiting}, "sending dead letters back", self._log) from error
         finally:
             producer.close()
+
+    def _ended_by_another(self, error: Fenced) -> Fenced:
+        return Fenced(f"another replay of {self._job}'s dead letters has started: {error.message}", AGAIN)
 
     def waiting(self, found: Found, origins: Sequence[Origin] | None) -> list[Entry]:
         """What a replay would send back now: of all, those that can be sent; of those named, each. Raises as `replay`."""

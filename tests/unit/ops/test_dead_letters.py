@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
-from samzapy.api.errors import ConfigurationError, Fenced, LogError, RecordTooLarge, TopicMissing
+from samzapy.api.errors import ConfigurationError, Fenced, LogError, RecordTooLarge, TopicMissing, TransactionAborted
 from samzapy.cli.dlq import _tell_passed_by, send_back
 from samzapy.cli.dlq_filter import filter_of
 from samzapy.container.container import Container
@@ -292,6 +292,18 @@ def test_the_second_of_two_replays_fences_the_first(tmp_path: Path) -> None:
     with pytest.raises(Fenced, match="another replay"):
         Overtaken(JOB, ["in"], bench.log, bench.clock).replay(None, quiet)
     assert [7, 7] == [len(records(bench, partition)) for partition in (0, 1)]
+
+
+def test_who_was_fenced_says_so_also_where_the_client_wanted_an_abort_first(tmp_path: Path) -> None:
+    bench, _ = bench_of(tmp_path)
+
+    class Overtaken(DeadLetters):
+        def _send(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
+            letters_of(bench).replay(None, quiet)
+            raise TransactionAborted("a record: failed to add partitions to the transaction.", "")  # the client's first word; its abort finds out
+
+    with pytest.raises(Fenced, match="another replay"):
+        Overtaken(JOB, ["in"], bench.log, bench.clock).replay(None, quiet)
 
 
 def test_traces_after_an_open_transaction_are_waited_for(tmp_path: Path) -> None:
