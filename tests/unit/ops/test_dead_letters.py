@@ -300,6 +300,7 @@ def test_who_was_fenced_says_so_also_where_the_client_wanted_an_abort_first(tmp_
     class Overtaken(DeadLetters):
         def _send(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
             producer.begin()
+            producer.send("in", b"\0" * 8, b"good", 0)
             letters_of(bench).replay(None, quiet)
             raise TransactionAborted("a record: failed to add partitions to the transaction.", "")  # the client's first word; its abort finds out
 
