@@ -18,6 +18,7 @@ from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
 from rocksdict import (
+    BlockBasedIndexType,
     BlockBasedOptions,
     Cache,
     DBCompressionType,
@@ -43,6 +44,7 @@ DEFAULT_BUDGET_BYTES = 64 << 20
 MIN_BUDGET_BYTES = 4 << 20
 MAX_WRITE_BUFFER_BYTES = 32 << 20
 MAX_OPEN_FILES = 256  # of one store
+METADATA_BYTES = 16 << 10  # of a part of an index or a filter
 
 
 class SharedMemory:
@@ -213,6 +215,12 @@ def _options(memory: SharedMemory) -> Options:
     table.set_bloom_filter(10, False)
     table.set_cache_index_and_filter_blocks(True)
     table.set_pin_l0_filter_and_index_blocks_in_cache(True)
+    # In parts: the cache does not take a block that is larger than its smallest unit, so the filter of a large file would be read anew at each get
+    # (measured: test_a_get_in_a_large_store_reads_a_part_of_its_filter).
+    table.set_index_type(BlockBasedIndexType.two_level_index_search())
+    table.set_partition_filters(True)
+    table.set_metadata_block_size(METADATA_BYTES)
+    table.set_pin_top_level_index_and_filter(True)
     table.set_block_size(16 << 10)
     table.set_format_version(5)
     options = Options(raw_mode=True)
