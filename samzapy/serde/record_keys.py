@@ -43,7 +43,7 @@ def as_key(serde: Any) -> Any:
 
 
 def _whole(value: Any) -> Any:
-    """A value that was read, with what was not in the record. msgspec leaves a default of a dataclass to the class, and writes what the object has."""
+    """A value that was read, with its fields in the order of its class: msgspec writes those of a dataclass in the order in which the record had them."""
     if dataclasses.is_dataclass(value):
         found = {field.name: _whole(getattr(value, field.name)) for field in dataclasses.fields(value)}
         if hasattr(value, "__dict__"):
