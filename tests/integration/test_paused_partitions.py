@@ -63,6 +63,7 @@ def test_an_abort_at_the_inputs_ends_does_not_keep_a_bounded_run_from_ending(kaf
     assert done.returncode == 0, done.stderr[-2000:]
     assert sorted(f"v{i}" for i in range(40) if i != 7) == sorted((r.value or b"").decode() for r in read_all(kafka, output))
     assert "was aborted" in done.stderr
+    assert "makes a new Kafka consumer" not in done.stderr, "the watchdog had nothing to mend"
 
 
 @pytest.mark.slow
