@@ -78,7 +78,7 @@ def _of(kind: Any, place: str, inside: tuple[Any, ...]) -> Iterator[tuple[str, S
         if config is not None and config.omit_defaults:
             yield f"{place} {DEFAULTS}", defaults
         elif defaults and not is_list:
-            yield f"{place} {WHOLE}", []
+            yield f"{place} {WHOLE}", {}
         for field in kind.fields:
             yield from _of(field.type, f"{place}.{field.name}", (*inside, kind.cls))
 
