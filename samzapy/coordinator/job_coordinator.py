@@ -192,10 +192,10 @@ class JobCoordinator:
                 LOG.warning("the end of this run could not be written; the next run waits until the lease has ended: %s", error)
         self._ownership.close()
         if failure is None:
-            ended = "was stopped" if self._kill_now or self.roster.stop_asked_at is not None else "has finished"
+            stopped = "was stopped" + ", perhaps before the ends of its inputs" * (self.roster.ends is not None)
+            ended = stopped if self._kill_now or self.roster.stop_asked_at is not None else "has finished"
             if unsettled:
-                then = "for its tasks the next run continues from the commit before"
-                LOG.warning("job %s %s, but container %s made no final commit: %s", self._job, ended, unsettled, then)
+                LOG.warning("job %s %s, but container %s made no final commit: its tasks will go on from the commit before", self._job, ended, unsettled)
             else:
                 LOG.info("job %s %s; all its work is committed", self._job, ended)
             return exit_codes.of_run(None)

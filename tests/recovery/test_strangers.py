@@ -10,6 +10,7 @@ import os
 import re
 import resource
 import secrets
+import select
 import socket
 import subprocess
 import sys
@@ -26,7 +27,9 @@ from starlette.applications import Starlette
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError, LauncherError, Superseded
 from samzapy.cli.coordinator_http import http_json
 from samzapy.container.control_client import HttpControl
+from samzapy.coordinator.control_app import MAX_BODIES_BYTES, MAX_BODY_BYTES
 from samzapy.coordinator.http import WEB_CONNECTIONS, Listener
+from samzapy.kafka.making import LONGEST_S
 from samzapy.signing import signed_headers
 from tests.broker import ends
 from tests.integration.job import Job
@@ -199,6 +202,30 @@ def test_of_an_unsigned_request_no_body_is_kept() -> None:
     assert peak - size < 4 * size  # all of them would be twenty
 
 
+def test_of_signed_requests_only_so_many_bytes_are_kept_at_a_time() -> None:
+    """A container's own requests too, if it were to send many large ones and never finish them: the next is refused until one ends."""
+    fits = MAX_BODIES_BYTES // MAX_BODY_BYTES
+    with Listening() as listening, strangers(port_of(listening.control_url), fits, b"") as connections:
+        for connection in connections:
+            connection.sendall(signed_head(listening.token, MAX_BODY_BYTES) + b"{")
+
+        small = b'{"container": 0, "incarnation": "nobody", "report": {}}'
+        until(lambda: listening.post("/control/heartbeat", small)[0] == 503, "there is no room left")
+        connections[0].close()
+        until(lambda: listening.post("/control/heartbeat", small)[0] == 409, "there is room again")
+        assert not any(is_answered(connection) for connection in connections[1:]), "those that were let in are still read"
+
+
+def signed_head(token: str, length: int) -> bytes:
+    signed = "".join(f"{name}: {value}\r\n" for name, value in signed_headers(token, "POST", "/control/heartbeat", b"", time.time()).items())
+    return f"POST /control/heartbeat HTTP/1.1\r\nHost: 127.0.0.1\r\n{signed}Content-Length: {length}\r\n\r\n".encode()
+
+
+def is_answered(connection: socket.socket) -> bool:
+    """Whether something was sent, or the connection closed, from there."""
+    return bool(select.select([connection], [], [], 0)[0])
+
+
 @pytest.mark.parametrize("path", ["/api/v1/stop", "/control/heartbeat"])
 def test_of_a_refused_request_no_endless_body_is_read(path: str) -> None:
     """What is read of it costs the driver's process time, and a sender can send as fast as that reads."""
@@ -347,18 +374,38 @@ def test_a_job_goes_on_whatever_is_left_standing_at_its_listeners(kafka: str, tm
     assert 0 == len(re.findall(rb"the coordinator has not answered", log))
 
 
+GUARDED = """
+
+class Guarded(Counting):
+    def init(self, context):
+        super().init(context)
+        from samzapy.kafka import making
+
+        with open({file!r}, "w") as file:
+            file.write(str(making._longest_s))
+"""
+
+
 @pytest.mark.kafka
-def test_driver_and_containers_may_open_as_many_files_as_the_system_allows(kafka: str, tmp_path: Path) -> None:
-    job = Job(kafka, tmp_path, f"job-{secrets.token_hex(4)}", containers={"count": 1})
-    soft = 300
-    with job.running("--local", limit=f"ulimit -Sn {soft}; ") as run:
-        status = run.until_running()
-        pids = [run.process.pid, status["containers"][0]["pid"]]
+def test_a_container_opens_three_hundred_stores_where_a_shell_allows_1024_files(kafka: str, tmp_path: Path) -> None:
+    stores = {f"store{n}": {"key": "string", "value": "integer"} for n in range(74)} | {"counts": {"key": "string", "value": "integer"}}
+    job = Job(kafka, tmp_path, f"job-{secrets.token_hex(4)}", partitions=4, task="Guarded", stores=stores, containers={"count": 1})
+    (module,) = tmp_path.glob("task_*.py")
+    module.write_text(module.read_text() + GUARDED.format(file=str(tmp_path / "guard")))
+    job.feed(["word"] * 8)
+    with job.running("--local", limit="ulimit -Sn 1024; ") as run:
+        status = run.until_caught_up({f"{job.input}[{p}]": end for p, end in ends(kafka, job.input).items()})
+        (container,) = status["containers"]
+        pids = [run.process.pid, container["pid"]]
         limits = [resource.prlimit(pid, resource.RLIMIT_NOFILE) for pid in pids]
+        opened = len(os.listdir(f"/proc/{container['pid']}/fd"))
         assert run.stop() == 0
+    assert 300 == len(stores) * job.partitions
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    assert hard == resource.RLIM_INFINITY or soft < hard
     assert [(hard, hard)] * 2 == limits
+    assert opened > 1024
+    assert 0 < float((tmp_path / "guard").read_text()) <= LONGEST_S, "making a Kafka client has an end there, too"
+    assert {"word": 8} == job.export()
 
 
 def listening_ports(pid: int) -> list[int]:

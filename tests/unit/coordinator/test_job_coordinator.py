@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -53,6 +54,7 @@ class Stage:
         partitions: int = 2,
         slots: dict[str, int | None] | None = None,
         input_topics: InputTopics | None = None,
+        ends: dict[str, int] | None = None,
         **settings: Any,
     ) -> None:
         self.clock = beside.clock if beside else SteppedClock()
@@ -73,7 +75,7 @@ class Stage:
             run_id=f"run-{id(self)}",
             tasks=tasks,
             payload={},
-            ends=None,
+            ends=ends,
             settings=coordinator_settings,
             log=self.log,
             clock=self.clock,
@@ -363,8 +365,13 @@ def test_a_container_that_gave_up_because_nobody_answered_it_is_started_again() 
         assert stage.code is None
 
 
-def test_a_stop_is_told_with_the_heartbeat_and_the_job_ends_with_0() -> None:
-    with Stage() as stage:
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [(None, "was stopped; all its work is committed"), ({"in[0]": 9}, "was stopped, perhaps before the ends of its inputs; all its work is committed")],
+)
+def test_a_stop_is_told_with_the_heartbeat_and_the_job_ends_with_0(ends: dict[str, int] | None, said: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    with Stage(ends=ends) as stage:
         _, launch, handle = stage.await_launch(1)
         stage.register(0, launch, "one", {})
         assert beat(stage, "one") == "run"
@@ -373,6 +380,7 @@ def test_a_stop_is_told_with_the_heartbeat_and_the_job_ends_with_0() -> None:
         stage.roster.report_final(0, "one", {"outcome": "stopped", "error": None})
         handle.ended = exited(0)
         assert stage.await_end() == 0
+        assert f"job {JOB} {said}" in caplog.messages
         ledger = stage.ledger()
         assert ledger.lease is not None
         assert ledger.lease.ended
