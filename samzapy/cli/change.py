@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -18,9 +18,8 @@ from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S, http_json
 from samzapy.cli.importing import ends_within
 from samzapy.cli.inspect import last_run
 from samzapy.cli.job import SILENT_REMEDY, Job
+from samzapy.cli.restart_refusals import refuse_new_code
 from samzapy.cli.time_limit import within
-from samzapy.config.origins import Origin
-from samzapy.config.schema import Settings
 from samzapy.coordinator.token import read_token, token_path
 from samzapy.model.states import ContainerState, JobState
 
@@ -30,9 +29,6 @@ AT_WORK = (ContainerState.RUNNING, ContainerState.STOPPED)  # stopped: all its t
 NOTHING = "nothing was changed"
 LOOK_S = 0.2
 SHORTEST_S = 1.0
-# What a program says: section of the configuration → what it has, in words; and what the job file says there, not the program.
-OF_PROGRAM = {"inputs": "inputs", "outputs": "outputs", "stores": "stores", "stages": "internal topics"}
-OF_FILE = {"inputs": (".start", ".on_out_of_range"), "stores": (".engine",)}
 NO_DIGITS = str.maketrans("", "", "0123456789")
 
 
@@ -116,8 +112,8 @@ def restart(
 ) -> int:
     """Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded.
 
-    Code that cannot be imported is refused before any container is restarted, and so is a program with other inputs, outputs or stores. The job file
-    is not read again: for that, stop the job and run it."""
+    Code that cannot be imported is refused before any container is restarted, and so is a program with other inputs, outputs or stores, or a class that
+    cannot read what is stored. The job file is not read again: for that, stop the job and run it."""
     job, left = loaded_job(file, more, sets, timeout, NOTHING, classes=True)
     return done(job, "restart", _restart(job, container, left, token_file), as_json)
 
@@ -132,51 +128,12 @@ def loaded_job(
     return job, max(0.0, deadline - time.monotonic())
 
 
-def refuse_other_program(settings: Settings, origins: Sequence[Origin], running: Callable[[], Sequence[Mapping[str, Any]]]) -> None:
-    """A program that says something else than the one that runs: its containers would refuse to start, and the job would end.
-
-    Args:
-        origins: the configuration of the job file and its program, as they are now.
-        running: asks the coordinator for that of the run.
-
-    Raises:
-        ConfigurationError: it is such a program.
-    """
-    if settings.app is None:
-        return
-    now, then = {one.key: one.value for one in origins}, {str(row["key"]): str(row["value"]) for row in running()}
-    for section, what in OF_PROGRAM.items():
-        is_now, runs = _of_section(section, now), _of_section(section, then)
-        if is_now != runs:
-            own, theirs = (_names(section, rows) for rows in (is_now, runs))
-            if own == theirs:
-                what += f" {', '.join(own)} with"
-                differ = sorted(key for key in is_now.keys() | runs.keys() if is_now.get(key) != runs.get(key))
-                own, theirs = ([f"{key} {rows.get(key) or 'none'}" for key in differ] for rows in (is_now, runs))
-            raise ConfigurationError(
-                f"the program has the {what} {', '.join(own) or 'none'}, the running one has {', '.join(theirs) or 'none'}.",
-                "A restart loads new code into the same inputs, outputs and stores: for others, `samzapy stop JOB.yaml`, then `samzapy run JOB.yaml`.",
-            )
-
-
-def _of_section(section: str, rows: Mapping[str, str]) -> dict[str, str]:
-    """What the program says there. What only the job file can say is left out: a restart does not read it again."""
-    return {key: value for key, value in rows.items() if key.startswith(f"{section}.") and not key.endswith(OF_FILE.get(section, ()))}
-
-
-def _names(section: str, rows: Mapping[str, str]) -> list[str]:
-    """The names of its topics, or stores."""
-    if section == "stores":
-        return sorted(key.removeprefix("stores.").removesuffix(".changelog") for key in rows if key.endswith(".changelog"))
-    return [value for key, value in rows.items() if key.endswith(".topic")]
-
-
 def _restart(job: Job, container: int | None, timeout: float, token_file: Path | None) -> int:
     deadline = time.monotonic() + timeout
     run = found_run(job, token_file, timeout)
     if isinstance(run, int):
         return run
-    refuse_other_program(job.settings, job.loaded.origins, lambda: run.get("config", _left(deadline))["items"])
+    within(_left(deadline), lambda: refuse_new_code(job, lambda: run.get("config", _left(deadline))["items"]), _servers(job), lambda: NOTHING)
     before = {c["id"]: c["pid"] for c in run.status["containers"]}
     numbers = run.post("restart", {"container": container})["containers"]
 

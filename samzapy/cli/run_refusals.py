@@ -42,8 +42,16 @@ def refuse_before_topics(loaded: LoadedJob, log: Log, clock: Clock) -> None:
     facts = job_in_kafka(loaded.settings, log)
     are_all_there = set(JobTopics.of(loaded.settings).all) <= set(facts.topics)
     has_stages = loaded.settings.stages is not None and bool(loaded.settings.stages.internal)  # only here it is seen whether keys have moved
-    if not facts.tasks or (are_all_there and not has_stages and not growing(loaded.settings, facts.topics, len(facts.tasks))):
-        return
+    if facts.tasks and not (are_all_there and not has_stages and not growing(loaded.settings, facts.topics, len(facts.tasks))):
+        refuse_other_state(loaded, facts, log, clock)
+
+
+def refuse_other_state(loaded: LoadedJob, facts: JobInKafka, log: Log, clock: Clock) -> None:
+    """Check that tasks with the code as it is now can go on from the newest checkpoints.
+
+    Raises:
+        StateMismatch: they cannot.
+    """
     refused = _other_program(loaded, facts, readable_checkpoints(loaded.settings, facts, log, clock), log, clock)
     if refused is not None:
         raise refused

@@ -68,6 +68,45 @@ def test_a_restart_is_told_with_its_reason_and_scale_tells_of_its_own_moves_only
         assert "ValueError: new code" in broken.stderr
 
 
+ROWS = """
+import msgspec
+
+class Row(msgspec.Struct, array_like=True):
+    word: str
+    seen: int
+
+class Rows(StreamTask):
+    def init(self, context):
+        self.kept = context.get_store("counts")
+
+    def process(self, envelope, collector, coordinator):
+        before = self.kept.get(envelope.message)
+        self.kept.put(envelope.message, Row(word=envelope.message, seen=1 + (before.seen if before else 0)))
+"""
+
+
+def test_a_class_that_cannot_read_what_is_stored_is_refused_before_any_container_is_restarted(kafka: str, tmp_path: Path, unique: str) -> None:
+    module = "task_" + unique.replace("-", "_")
+    job = Job(kafka, tmp_path, unique, 1, "Rows", stores={"counts": {"key": "string", "value": f"record:{module}:Row"}}, containers={"count": 1})
+    file = job.folder / f"{module}.py"
+    file.write_text(good := file.read_text() + ROWS)
+    job.feed(["fox", "fox"])
+    with job.running("--local") as run:
+        (container,) = run.until_caught_up({f"{job.input}[0]": 2})["containers"]
+        file.write_text(good.replace("    word: str\n    seen: int\n", "    seen: int\n    word: str\n"))
+        refused = job.command("restart", str(job.file))
+        assert (2, True) == (refused.returncode, "error[SZ110]: Partition 0: " in refused.stderr), refused.stderr
+        status = job.status() or {}
+        assert ("RUNNING", container["pid"]) == (status["state"], status["containers"][0]["pid"])
+
+        file.write_text(good)
+        assert 0 == job.command("restart", str(job.file)).returncode
+        job.feed(["fox"])
+        assert container["pid"] != run.until_caught_up({f"{job.input}[0]": 3})["containers"][0]["pid"]
+        assert 0 == run.stop()
+    assert [["fox", 3]] == [json.loads(line)["value"] for line in job.of("state", "export", "counts", "--json").stdout.splitlines()]
+
+
 def test_each_entry_says_whose_it_is(job: Job) -> None:
     job.feed(["the fox", "the dog"])
     assert 0 == job.run_to_end().returncode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 
 from samzapy.api.errors import ConfigurationError
 from samzapy.cli import change
-from samzapy.cli.change import refuse_other_program
+from samzapy.cli.restart_refusals import refuse_new_code, refuse_other_program
 from samzapy.config.document import settings_from_document
 from samzapy.config.origins import Origin, origins
 from samzapy.config.schema import Settings
@@ -44,7 +44,12 @@ def rows(app: App, **file: Any) -> list[dict[str, str]]:
 
 
 def check(now: App, running: App, **file: Any) -> None:
-    refuse_other_program(*loaded(now, **file), lambda: rows(running))
+    settings, own = loaded(now, **file)
+    refuse_other_program(settings, by_key(own), by_key(loaded(running, **file)[1]))
+
+
+def by_key(found: Sequence[Origin]) -> dict[str, str]:
+    return {origin.key: origin.value for origin in found}
 
 
 def test_the_same_program_may_be_restarted() -> None:
@@ -92,13 +97,13 @@ def test_it_is_refused_before_anything_is_asked_for(monkeypatch: pytest.MonkeyPa
     assert ["GET http://x:1/v1/jobs/j/1/config secret"] == asked
 
 
-def test_of_a_task_nothing_is_asked() -> None:
+def test_of_a_task_without_state_nothing_is_asked() -> None:
     settings = settings_from_document({"job": "j", "task": "m:T", "kafka": KAFKA, "inputs": [{"topic": "t"}]}, {})
 
     def never() -> list[dict[str, str]]:
         raise AssertionError("it was asked")
 
-    refuse_other_program(settings, (), never)
+    refuse_new_code(SimpleNamespace(settings=settings), never)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("container", "said"), [(1, "container 1 had no process to stop; all containers run"), (None, "no container had a process to stop")])
@@ -120,7 +125,8 @@ def test_of_a_container_that_has_just_died_none_is_stopped_and_its_own_start_is_
             return again if is_done(again) else None
 
     monkeypatch.setattr(change, "found_run", lambda *_: Run())
-    monkeypatch.setattr(change, "refuse_other_program", lambda *_: None)
-    job = SimpleNamespace(settings=None, loaded=SimpleNamespace(origins={}))
+    monkeypatch.setattr(change, "refuse_new_code", lambda *_: None)
+    settings = settings_from_document({"job": "j", "task": "m:T", "kafka": KAFKA, "inputs": [{"topic": "t"}]}, {})
+    job = SimpleNamespace(settings=settings, loaded=SimpleNamespace(origins=()))
     assert 0 == change._restart(job, container, 5.0, None)  # type: ignore[arg-type]
     assert said in capsys.readouterr().err
