@@ -53,7 +53,7 @@ class ConfigurationError(SamzapyError):
 
 
 class StateMismatch(ConfigurationError):
-    """The job file does not match the state of earlier runs (serdes, changelog, partitions, guarantee).
+    """The job file does not match the state of earlier runs (serdes, changelog, partitions).
 
     Attributes:
         is_state_whole: topics have grown, and no state is wrong for that.
@@ -104,7 +104,7 @@ class RecordTooLarge(TaskError):
 
 
 class StoreClosed(TaskError):
-    """A store was used after `close()`, by another task, or written at a time when writes are refused."""
+    """A store was used after `close()`, by another task, or written outside of a hook."""
 
     code = "SZ212"
 

@@ -72,7 +72,8 @@ def chaos(
     keep: Annotated[bool, typer.Option("--keep", help="Keep the job files, logs and state of both runs, and print their folder.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Run a copy of the job with kills, pauses and deleted state, and compare its results with a run without faults. Nothing of yours is touched."""
+    """Run a copy of the job with faults, and compare its results with a run without. Processes are killed or suspended (SIGSTOP), and state is deleted.
+    Nothing of yours is touched."""
     if form not in (JSON, TEXT):
         raise ConfigurationError(f"--format {form}: must be json or text.", "See `samzapy chaos --help`.")
     loaded = load(job, more, sets, classes=True)

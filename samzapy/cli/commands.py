@@ -36,7 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "schema": ("schema:schema", "Print the JSON Schema of the job file."),
     "doctor": ("doctor:doctor", "Check this machine, or a job, and print a fix for each problem; exit code 1 if a job could not run."),
     "demo": ("demo:demo", "A demonstration: a word count on Spark and a real Kafka; one container is killed, and the result is checked."),
-    "chaos": ("chaos:chaos", "Run a copy of the job with kills, pauses and deleted state, and compare its results with a run without faults."),
+    "chaos": ("chaos:chaos", "Run a copy of the job with faults, and compare its results with a run without."),
     "jobs": ("jobs:jobs", "The jobs of a Kafka cluster: which run, where, and how the last run of each ended."),
     "completion": ("completion:completion", "Print a script with which a shell completes commands, options, files, and names of stores, topics and tasks."),
     "checkpoint": ("checkpoint:app", "Show a job's checkpoints, and set where it continues."),

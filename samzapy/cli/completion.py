@@ -47,7 +47,7 @@ compdef _samzapy samzapy
 
 def completion(
     shell: Annotated[
-        list[str] | None, typer.Argument(metavar="SHELL", help=f"{', '.join(SCRIPTS)}; with --of, the words to complete.", show_default=False)
+        list[str] | None, typer.Argument(metavar="SHELL", help=f"One of {', '.join(SCRIPTS)}.", show_default=False)
     ] = None,
     of: Annotated[bool, typer.Option("--of", help="Print the candidates for the last of the words.", hidden=True)] = False,
     plain: Annotated[bool, typer.Option("--plain", help="Print candidates unquoted, for shells that quote them.", hidden=True)] = False,

@@ -28,7 +28,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "schema": ("samzapy schema", "samzapy schema --of status"),
     "doctor": ("samzapy doctor", "samzapy doctor JOB.yaml"),
     "demo": ("samzapy demo",),
-    "chaos": ("samzapy chaos JOB.yaml --input records.tsv",),
+    "chaos": ("samzapy chaos JOB.yaml --input records.tsv --format text",),
     "completion": ('eval "$(samzapy completion bash)"', "samzapy completion fish | source"),
     "checkpoint show": ("samzapy checkpoint show JOB.yaml",),
     "checkpoint set": (

@@ -106,7 +106,7 @@ class Committer:
         is before them in what is read again.
 
         Raises:
-            TransactionAborted: nothing of it will be seen; abort. Fenced, InDoubt: start over. Superseded: exit.
+            TransactionAborted: nothing of it will be seen; abort. Fenced, InDoubt: starts over. Superseded: exit.
         """
         started = self._clock.monotonic()
         cuts = [c for c in (self._cut(t, positions.get(t.name, {}), here.get(t.name, {})) for t in tasks) if c is not None]

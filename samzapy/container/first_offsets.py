@@ -74,7 +74,7 @@ def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, m
     if spec.between is not None:
         raise StateRefused(
             f"internal topic {partition}: {what}. Records on their way to the following stage are lost.",
-            "Bring the topic back with its records, or run `samzapy reset JOB.yaml` to start over.",
+            "Bring the topic back with its records, or run `samzapy reset JOB.yaml` to begin with empty state.",
         )
     if spec.table in spec.fills and mark.topic_id != spec.topic_id:
         return _of_table(bounds, spec, partition, what, is_empty)

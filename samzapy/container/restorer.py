@@ -179,7 +179,7 @@ class Restorer:
         except UnreadableCheckpoint as error:
             raise StateRefused(
                 f"{task.name}: the newest checkpoint in {where} cannot be read: {error}.",
-                "Use the samzapy version that wrote it, or run `samzapy reset JOB.yaml` to start over.",
+                "Use the samzapy version that wrote it, or run `samzapy reset JOB.yaml` to begin with empty state.",
             ) from None
         if (checkpoint.job, checkpoint.id, checkpoint.task) != (self._spec.job.name, self._spec.job.id, task.name):
             raise StateRefused(

@@ -73,7 +73,7 @@ class TopicWatch:
                 raise StateRefused(
                     f"{why}. The job stops, and commits nothing more.",
                     f"With Kafka's own tools, set message.timestamp.type=CreateTime for {spec.name}. Windows may be wrong if records for them were sent "
-                    "there meanwhile; `samzapy reset JOB.yaml` starts over.",
+                    "there meanwhile; `samzapy reset JOB.yaml` begins with empty state.",
                 )
         return "; ".join(f"{s.name} {wrong}" for s in self._internal if s.name in now and (wrong := wrong_policy(s, now[s.name])))
 

@@ -171,5 +171,5 @@ def _truncated(log: ChangelogFacts, mark: StoreMark) -> Refuse:
     return Refuse(
         f"changelog {log.topic}[{log.partition}] starts at {log.start}, the checkpoint says {mark.changelog_start}: "
         "it was truncated, and a full restore would silently miss keys.",
-        "Bring back a host with the local store, or run `samzapy reset JOB.yaml` to start over.",
+        "Bring back a host with the local store, or run `samzapy reset JOB.yaml` to begin with empty state.",
     )

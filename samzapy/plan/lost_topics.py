@@ -31,7 +31,7 @@ def checkpoints_gone(job: Job) -> StateRefused:
     return StateRefused(
         f"checkpoint topic {job.checkpoint_topic} was deleted after the job's first run: its offsets are lost. samzapy does not create it again, "
         "because the job would process old records again.",
-        "Set where every input continues (`samzapy checkpoint set JOB.yaml --to-earliest`, for example), or run `samzapy reset JOB.yaml` to start over.",
+        "Set where every input continues (`samzapy checkpoint set JOB.yaml --to-earliest`, for example), or run `samzapy reset JOB.yaml` to begin with empty state.",
     )
 
 
@@ -59,7 +59,7 @@ def internal_gone(topic: str, checkpoint: str) -> StateRefused:
     return StateRefused(
         f"internal topic {topic} was deleted, but the checkpoint in {checkpoint} names it: records on their way to the following stage are lost with it, "
         "so samzapy does not create it again.",
-        "Bring the topic back with its records, or run `samzapy reset JOB.yaml` to start over.",
+        "Bring the topic back with its records, or run `samzapy reset JOB.yaml` to begin with empty state.",
     )
 
 
@@ -69,7 +69,7 @@ def lost_while_running(topics: Iterable[str], what: str, more: str = "") -> Stat
     remedy = (
         "Restore it with its records. If it is an output, `samzapy topics JOB.yaml --create` is enough: the job then goes on after its last commit, and only "
         "the records that were in that topic are gone. If it is an input that has `on_out_of_range: earliest` or `latest` in the job file, start the job "
-        "again: it goes on with the new topic. Otherwise `samzapy reset JOB.yaml` starts over, once its inputs and outputs exist."
+        "again: it goes on with the new topic. Otherwise `samzapy reset JOB.yaml` begins with empty state, once its inputs and outputs exist."
     )
     if all(job_of_coordinator_topic(topic) is not None for topic in gone):
         remedy = (
@@ -86,8 +86,8 @@ def differs_from_first_run(job: Job, inputs: str, first_run: FirstRun | None, no
     if first_run.checkpoint_topic_id != now.checkpoint_topic_id:
         return lost_checkpoints(
             job,
-            "Bring the old topic back, "
-            "set where every input continues (`samzapy checkpoint set JOB.yaml --to-earliest`, for example), or run `samzapy reset JOB.yaml` to start over.",
+            "Bring the old topic back, set where every input continues (`samzapy checkpoint set JOB.yaml --to-earliest`, for example), or run "
+            "`samzapy reset JOB.yaml` to begin with empty state.",
         )
     if first_run.tasks and now.tasks and first_run.tasks != now.tasks:
         return grown_inputs(inputs, now.tasks, first_run.tasks)

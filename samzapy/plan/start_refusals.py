@@ -39,12 +39,12 @@ def replaced(topic: str, partition: int, topic_id: str, mark: StoreMark) -> Refu
     if mark.topic != topic:
         return Refuse(
             f"changelog {topic}[{partition}] is not the changelog in the checkpoint, which is {mark.topic}.",
-            "Change the store's `changelog` back, or run `samzapy reset JOB.yaml` to start over.",
+            "Change the store's `changelog` back, or run `samzapy reset JOB.yaml` to begin with empty state.",
         )
     what = "was deleted and created again after the checkpoint: its content is not this job's state"
     return Refuse(
         f"changelog {topic}[{partition}] {what if topic_id else 'was deleted since the checkpoint, and with it committed state'}.",
-        "Run `samzapy reset JOB.yaml` to start over, or bring the old topic back.",
+        "Run `samzapy reset JOB.yaml` to begin with empty state, or bring the old topic back.",
     )
 
 
@@ -53,7 +53,7 @@ def lost_end(changelog: str, end: int, mark: StoreMark) -> Refuse:
     return Refuse(
         f"changelog {changelog} ends at {end}, the checkpoint says {mark.position}: its end was lost, and committed state "
         "with it (an unclean leader election, or a topic restored from an older copy).",
-        "Bring back the replica or the copy that has it, or run `samzapy reset JOB.yaml` to start over.",
+        "Bring back the replica or the copy that has it, or run `samzapy reset JOB.yaml` to begin with empty state.",
     )
 
 
@@ -76,7 +76,7 @@ def unnamed(
         "again would count twice; or another application writes to the changelog.",
         "Bring back the replica or the copy that has them. If another application wrote the record: revoke its permission. Then set every "
         "input, with --keep-state, to the offset that `samzapy checkpoint show JOB.yaml` shows (see `samzapy checkpoint set --help`): the "
-        "record stays in the store until the task writes its key again. Or run `samzapy reset JOB.yaml` to start over.",
+        "record stays in the store until the task writes its key again. Or run `samzapy reset JOB.yaml` to begin with empty state.",
     )
 
 
@@ -141,7 +141,7 @@ def orphaned(task: str, checkpoints: str, has_checkpoint: bool, store: str, chan
         return Refuse(
             f"{task}: there is no checkpoint in {checkpoints}, but {changelog} holds "
             f"{records} records of state: processing the inputs again would count twice.",
-            "Run `samzapy reset JOB.yaml` to delete the state and start over, or set where every input continues: "
+            "Run `samzapy reset JOB.yaml` to begin with empty state, or set where every input continues: "
             "`samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`).",
         )
     return Refuse(
@@ -166,5 +166,5 @@ def _no_first_start(group: str, why: str, lost: Sequence[str]) -> Refuse:
         f"again, and count them twice.{too}",
         "Set where every input continues: `samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`). Kafka's "
         f"own tools show the offsets that were committed last, of consumer group {group}; --keep-state keeps what the changelogs still hold. Or run "
-        "`samzapy reset JOB.yaml` to delete the state and start over.",
+        "`samzapy reset JOB.yaml` to begin with empty state.",
     )

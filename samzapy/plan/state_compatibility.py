@@ -91,8 +91,8 @@ def other_inputs(checkpoint: Checkpoint, present: Collection[str], own: Collecti
     return Refuse(
         f"{told}, with the state in {', '.join(sorted(m.topic for m in checkpoint.stores.values()))}, which comes from the inputs read so far.",
         "If these are two jobs, give this one another name (`job:`) or `id:`. If its inputs were replaced and the state is to stay, say where "
-        "it begins in the new ones: `samzapy checkpoint set JOB.yaml --to-earliest --keep-state --execute`. To start over: `samzapy reset JOB.yaml`, which "
-        "shows what it would do.",
+        "it begins in the new ones: `samzapy checkpoint set JOB.yaml --to-earliest --keep-state --execute`. To begin with empty state: `samzapy reset "
+        "JOB.yaml`, which shows what it would do.",
     )
 
 
@@ -197,11 +197,12 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
     if subject.endswith(KEY_FIELDS):
         return Refuse(
             f"{subject} were {old!r} when its state was written; the class now has {new!r}. Keys are found by their bytes: none would find its state.",
-            "Change the class back; or use a class of another name, and another store, which begins empty; or run `samzapy reset JOB.yaml` to start over.",
+            "Change the class back; or use a class of another name, and another store, which begins empty; or run `samzapy reset JOB.yaml` to begin "
+            "with empty state.",
         )
     return Refuse(
         f"{subject} was {old!r} when its state was written; the job file now says {new!r}.",
-        "Change it back, give the job a new id, or run `samzapy reset JOB.yaml` to start over.",
+        "Change it back, give the job a new id, or run `samzapy reset JOB.yaml` to begin with empty state.",
     )
 
 
