@@ -12,12 +12,17 @@ import pytest
 
 from samzapy.dev.process import Server, command_line, end_all, first_complaint, started_with
 
-WAITS = [sys.executable, "-c", "import signal; signal.pause()"]
+WAITS = [sys.executable, "-c", "import signal; print('up', flush=True); signal.pause()"]
 LIMIT_S = 30.0
 
 
 def server(directory: Path) -> Server:
     return Server(directory / "pid", directory / "log", mark=str(directory / "mark"))
+
+
+def await_output(started: Server) -> None:
+    while not started.said_since(0):
+        assert started.pid() is not None
 
 
 def test_it_is_found_again_by_its_mark_and_ended(tmp_path: Path) -> None:
@@ -75,6 +80,8 @@ def test_processes_are_found_by_what_they_were_started_with(tmp_path: Path) -> N
     marked, other = server(tmp_path), Server(tmp_path / "pid2", tmp_path / "log2", mark=str(tmp_path / "mark2"))
     pid = marked.start([*WAITS, marked.mark], tied=False, environment={**os.environ, "SAMZAPY_MARK": f"{tmp_path}#1"})
     other.start([*WAITS, other.mark], tied=False, environment={**os.environ, "SAMZAPY_MARK": f"{tmp_path}#11"})
+    await_output(marked)  # before that, the kernel may not show its environment yet
+    await_output(other)
     try:
         assert {pid} == started_with("SAMZAPY_MARK", f"{tmp_path}#1")
     finally:
@@ -85,8 +92,7 @@ def test_processes_are_found_by_what_they_were_started_with(tmp_path: Path) -> N
 def test_one_that_does_not_end_when_asked_is_killed(tmp_path: Path) -> None:
     deaf = [sys.executable, "-c", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); signal.pause()"]
     server(tmp_path).start([*deaf, str(tmp_path / "mark")], tied=False)
-    while not server(tmp_path).said_since(0):
-        assert server(tmp_path).pid() is not None
+    await_output(server(tmp_path))
 
     end_all([server(tmp_path)], within_s=0)
 
