@@ -13,7 +13,7 @@ from samzapy.container.spec import StoreSpec
 from samzapy.container.task_instance import Restored, TaskInstance
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.stamp import StoreIdentity
-from samzapy.plan.local_store import ChangelogFacts, Decision, Keep, decide
+from samzapy.plan.local_store import ChangelogFacts, Decision, Keep, decide, deletions_stay_s
 from samzapy.plan.start_refusals import Refuse
 from samzapy.ports import Claim, StoreDirectory, StoreEngine
 
@@ -26,6 +26,7 @@ class Opened:
         is_kept: it was on this host; else it is new and empty.
         position: from where on its changelog is to be read.
         reason: why it was kept, or why none was.
+        deletions_stay_s: for how many seconds all deletions that are to be read stay in the changelog.
         warning: what somebody should know about a store that was kept; "" if nothing.
     """
 
@@ -33,6 +34,7 @@ class Opened:
     is_kept: bool
     position: int
     reason: str
+    deletions_stay_s: float
     warning: str = ""
 
 
@@ -45,12 +47,17 @@ def open_store(
     now_ms: int,
     despite_locked: bool = False,
     is_ordered: bool = False,
+    has_deletions_after: bool = False,
 ) -> Opened | Refuse | None:
     """Keep the best generation, or make a new one; set all others aside. If the decision is to refuse, all stay as they are.
 
-    None: another process has one of them open, and nothing was done; `despite_locked`: go on with the rest. `is_ordered`: as in `decide`.
+    None: another process has one of them open, and nothing was done; `despite_locked`: go on with the rest. `is_ordered`, `has_deletions_after`: as in
+    `decide`.
     """
-    found = look_at_store(directory, identity, checkpoint, log, now_ms=now_ms, despite_locked=despite_locked, is_ordered=is_ordered)
+    found = look_at_store(
+        directory, identity, checkpoint, log,
+        now_ms=now_ms, despite_locked=despite_locked, is_ordered=is_ordered, has_deletions_after=has_deletions_after,
+    )  # fmt: skip
     if found is None:
         return None
     decision, claims = found
@@ -61,7 +68,9 @@ def open_store(
     _set_aside(directory, (claim for claim in claims if claim is not kept), decision.reason)
     engine = _ready(directory, kept.engine if kept is not None else None)
     warning = decision.warning if isinstance(decision, Keep) else ""
-    return Opened(engine, kept is not None, decision.position, decision.reason, warning)
+    mark = checkpoint.stores.get(identity.store) if checkpoint else None
+    stay_s = deletions_stay_s(None if kept is None else kept.stamp, mark, log, now_ms, has_deletions_after)
+    return Opened(engine, kept is not None, decision.position, decision.reason, stay_s, warning)
 
 
 def open_empty(directory: StoreDirectory, reason: str) -> StoreEngine:
@@ -87,13 +96,14 @@ def look_at_store(
     now_ms: int,
     despite_locked: bool = False,
     is_ordered: bool = False,
+    has_deletions_after: bool = False,
 ) -> tuple[Decision, list[Claim]] | None:
     """The decision about the generations, which are open; the caller closes them. Changes nothing. None: as in `open_store`."""
     claims = directory.claims()
     if not despite_locked and any(claim.locked for claim in claims):
         close_all(claims)
         return None
-    return decide(claims, identity, checkpoint, log, now_ms, is_ordered), claims
+    return decide(claims, identity, checkpoint, log, now_ms, is_ordered, has_deletions_after), claims
 
 
 def kept_of(decision: Decision, claims: Iterable[Claim]) -> Claim | None:

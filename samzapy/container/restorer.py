@@ -29,7 +29,7 @@ from samzapy.model.checkpoint import Checkpoint, UnreadableCheckpoint, checkpoin
 from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.model.ownership import Startpoint
 from samzapy.plan.checkpoint_orders import decides, pending
-from samzapy.plan.start_refusals import Refuse, lost_end, unnamed
+from samzapy.plan.start_refusals import Refuse, lost_end, read_too_slowly, unnamed
 from samzapy.plan.state_compatibility import other_inputs, refusal
 from samzapy.ports import Change, Clock, Consumer, Log, Message
 from samzapy.readers import FETCH_S, NewestCheckpoints, newest_checkpoints, only_deletions, read_ranges, true_end
@@ -52,6 +52,7 @@ class _Reading:
     started_ms: int
     named: float  # the checkpoint covers every change before this offset, so there must be none after it
     deletes: bool  # but deletions, which a `checkpoint set` that is not carried out yet may have written
+    read_by: float  # later, deletions that were not read may have been removed
     records: int = 0
     pending: list[Change] = field(default_factory=list)
 
@@ -111,9 +112,7 @@ class Restorer:
                     if spec.changelog is None:
                         begin_empty(task, spec)
                     else:
-                        readings[partition] = yield from self._choose(
-                            consumer, task, spec, partition, bounds[partition].start, barriers[partition]
-                        )  # T3
+                        readings[partition] = yield from self._choose(consumer, task, spec, partition, bounds[partition].start, barriers[partition])  # T3
                     yield True
             yield from self._read(consumer, readings)  # T4
             for task in tasks:
@@ -154,9 +153,7 @@ class Restorer:
 
     # -- T2 ----------------------------------------------------------------------------------------------------------------------
 
-    def _read_checkpoints(
-        self, consumer: Consumer, tasks: Sequence[TaskInstance], barriers: Mapping[TopicPartition, int]
-    ) -> Steps[dict[TopicPartition, int]]:
+    def _read_checkpoints(self, consumer: Consumer, tasks: Sequence[TaskInstance], barriers: Mapping[TopicPartition, int]) -> Steps[dict[TopicPartition, int]]:
         """Sets each task's `checkpoint`: the newest before its barrier, or None. Returns the log starts of the checkpoint partitions."""
         partitions = {self._spec.checkpoint_of(task.model): task for task in tasks}
         newest = NewestCheckpoints()
@@ -203,9 +200,7 @@ class Restorer:
 
     # -- T3 ----------------------------------------------------------------------------------------------------------------------
 
-    def _choose(
-        self, consumer: Consumer, task: TaskInstance, spec: StoreSpec, partition: TopicPartition, start: int, barrier: int
-    ) -> Steps[_Reading]:
+    def _choose(self, consumer: Consumer, task: TaskInstance, spec: StoreSpec, partition: TopicPartition, start: int, barrier: int) -> Steps[_Reading]:
         name, started = spec.name, self._clock.monotonic()
         opened = yield from self._open(consumer, task, spec, partition, start, barrier)
         if isinstance(opened, Refuse):
@@ -228,12 +223,11 @@ class Restorer:
             started=started,
             started_ms=self._clock.now_ms(),
             named=named,
-            deletes=self._order(task) is not None,
+            deletes=self._deletes(task),
+            read_by=self._clock.monotonic() + opened.deletions_stay_s,
         )
 
-    def _open(
-        self, consumer: Consumer, task: TaskInstance, spec: StoreSpec, partition: TopicPartition, start: int, barrier: int
-    ) -> Steps[Opened | Refuse]:
+    def _open(self, consumer: Consumer, task: TaskInstance, spec: StoreSpec, partition: TopicPartition, start: int, barrier: int) -> Steps[Opened | Refuse]:
         """Open the store. If a generation is locked, its process may be about to end: wait as long as a lease, then go on without it.
 
         Once for all stores that are restored together: one process holds them all, most likely.
@@ -250,6 +244,7 @@ class Restorer:
                 now_ms=self._clock.now_ms(),
                 despite_locked=now >= self._unlocked_by,
                 is_ordered=self._is_decided(task),
+                has_deletions_after=self._deletes(task),
             )
             if opened is not None:
                 return opened
@@ -316,6 +311,9 @@ class Restorer:
         the age it had, and a new one has the age of this restore, which reads everything that existed when it began.
         """
         task, spec = reading.task, reading.spec
+        if self._clock.monotonic() > reading.read_by:
+            late = read_too_slowly(str(spec.changelog_of(task.model.partition)), spec.delete_retention_ms)
+            raise StateRefused(f"store {spec.name!r} of {task.name}: {late.reason}", late.remedy)
         before = task.stores[spec.name].stamp
         sequence, as_of_ms = (before.sequence, before.as_of_ms) if reading.local and before else (0, reading.started_ms)
         if at_end:
@@ -337,6 +335,11 @@ class Restorer:
     def _order(self, task: TaskInstance) -> Startpoint | None:
         """The `checkpoint set` that this start carries out."""
         return pending(self._own.ledger.startpoints.get(task.name), task.checkpoint)
+
+    def _deletes(self, task: TaskInstance) -> bool:
+        """Whether that has written deletions after what the checkpoint names."""
+        order = self._order(task)
+        return order is not None and order.deletes
 
 
 def _has_no_key(message: Message) -> bool:

@@ -165,12 +165,16 @@ class CheckpointSet:
             there = consumer.bounds_of(p for p in between if p.topic in facts and p.partition < facts[p.topic].partitions)
             offsets |= internal_ends(self._tasks, there, checkpoints, ledger.startpoints, options.reset_state)
             found = steps(self._tasks, offsets, checkpoints, ledger.startpoints)
-            startpoints = new_startpoints(self._alone.id, found, {n: f.topic_id for n, f in facts.items()}, checkpoints, ledger.startpoints)
+            tasks = {step.task for step in found}
+            deletions = self._deletions(consumer, facts, tasks, alive) if options.reset_state else {}
+            kept = {} if options.reset_state else {task: checkpoints[task] for task in checkpoints.keys() & tasks}
+            taken = tuple(self._taken_over(consumer, facts, kept, alive))
+            deleting = tasks if options.reset_state else {task for task, _, _, _ in taken}
+            topic_ids = {n: f.topic_id for n, f in facts.items()}
+            startpoints = new_startpoints(self._alone.id, found, topic_ids, checkpoints, ledger.startpoints, deleting.__contains__)
             startpoints = self._as_checkpoints_are(consumer, facts, startpoints)
-            deletions = self._deletions(consumer, facts, startpoints, alive) if options.reset_state else {}
             first_run = self._new_first_run(ledger, facts, found)
             if not options.reset_state:
-                taken = tuple(self._taken_over(consumer, facts, {task: checkpoints[task] for task in startpoints if task in checkpoints}, alive))
                 goes_back = any(s.before is not None and s.after is not None and s.after < s.before for s in found)
                 keeps_times = goes_back and any(c.watermarks for c in checkpoints.values())
                 return Plan(found, startpoints, deletions, first_run, taken_over=taken, keeps_times=keeps_times)

@@ -105,16 +105,18 @@ class Startpoint:
 
     `offsets` and `topic_ids` (Kafka's id of the topic that the offset was meant for) are by str(TopicPartition). `checkpoints_from`: the log
     start of the task's checkpoint partition when this was ordered. If it is higher later, the checkpoint that carried this out may be deleted.
+    `deletes`: with it, deletions of state were written into changelogs, after the positions that the checkpoint names.
     """
 
     id: str
     offsets: Mapping[str, int]
     topic_ids: Mapping[str, str]
     checkpoints_from: int = 0
+    deletes: bool = False
 
     def to_bytes(self) -> bytes:
         places = {"offsets": dict(self.offsets), "topic_ids": dict(self.topic_ids)}
-        return _dumps({"id": self.id, **places, "checkpoints_from": self.checkpoints_from})
+        return _dumps({"id": self.id, **places, "checkpoints_from": self.checkpoints_from, "deletes": self.deletes})
 
 
 def end_offsets_to_bytes(ends: Mapping[str, int]) -> bytes:
@@ -272,7 +274,7 @@ def _startpoint(value: bytes) -> Startpoint:
     raw = _fields(value, Startpoint)
     offsets = {str(partition): int(offset) for partition, offset in raw["offsets"].items()}
     ids = {partition: str(raw["topic_ids"][partition]) for partition in offsets}
-    return Startpoint(str(raw["id"]), offsets, ids, raw.get("checkpoints_from", 0))
+    return Startpoint(str(raw["id"]), offsets, ids, raw.get("checkpoints_from", 0), bool(raw.get("deletes", True)))  # earlier versions do not say
 
 
 def _end_offsets(value: bytes) -> dict[str, int]:

@@ -193,9 +193,12 @@ class LocalState:
         """The generation that the next run would keep, opened, and why; others are closed. The third: the remedy if it would refuse."""
         spec = self._spec.stores[place.store]
         directory, identity = spec.open_directory(place.task.name), spec.identity(job_of(self._settings), place.task.name)
-        is_ordered = place.checkpoint is None and decides(self._order(place.task), place.task.inputs)
-        facts = spec.facts(place.log, *place.bounds)
-        found = look_at_store(directory, identity, place.checkpoint, facts, now_ms=self._clock.now_ms(), is_ordered=is_ordered)
+        order = pending(self._order(place.task), place.checkpoint)
+        is_ordered = place.checkpoint is None and decides(order, place.task.inputs)
+        found = look_at_store(
+            directory, identity, place.checkpoint, spec.facts(place.log, *place.bounds),
+            now_ms=self._clock.now_ms(), is_ordered=is_ordered, has_deletions_after=order is not None and order.deletes,
+        )  # fmt: skip
         if found is None:
             raise StateRefused(f"store {place.store!r} of {place.task.name} is open in another process.", "Stop the job first.")
         decision, claims = found

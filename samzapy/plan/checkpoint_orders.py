@@ -7,7 +7,7 @@ for other partitions, because the new record holds both.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from samzapy.api.errors import ConfigurationError
@@ -168,13 +168,18 @@ def new_startpoints(
     topic_ids: Mapping[str, str],
     checkpoints: Mapping[str, Checkpoint],
     startpoints: Mapping[str, Startpoint],
+    deletes: Callable[[str], bool],
 ) -> dict[str, Startpoint]:
-    """A record for each task: what was chosen, and what an order before it had chosen and no start has carried out yet."""
+    """A record for each task: what was chosen, and what an order before it had chosen and no start has carried out yet.
+
+    Args:
+        deletes: whether there are deletions in the changelogs of this task that no checkpoint covers.
+    """
     result = {}
     for task in dict.fromkeys(step.task for step in found):
         before = pending(startpoints.get(task), checkpoints.get(task))
         chosen = {str(s.topic_partition): s for s in found if s.task == task and s.chosen}
         offsets = {**(before.offsets if before else {}), **{partition: s.after for partition, s in chosen.items() if s.after is not None}}
         ids = {**(before.topic_ids if before else {}), **{partition: topic_ids[s.topic_partition.topic] for partition, s in chosen.items()}}
-        result[task] = Startpoint(startpoint_id, offsets, ids)
+        result[task] = Startpoint(startpoint_id, offsets, ids, deletes=deletes(task) or (before is not None and before.deletes))
     return result

@@ -8,6 +8,7 @@ has the words.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -58,10 +59,15 @@ class _Case:
     mark: StoreMark | None
     log: ChangelogFacts
     now_ms: int
+    has_deletions_after: bool
 
 
 def _missed_nothing(case: _Case) -> bool:
     return case.mark is not None and case.stamp.position >= case.mark.position
+
+
+def _missed_no_deletion(case: _Case) -> bool:
+    return (_missed_nothing(case) and not case.has_deletions_after) or _recent(case)
 
 
 def _recent(case: _Case) -> bool:
@@ -79,7 +85,7 @@ RULES: tuple[tuple[Callable[[_Case], bool], str], ...] = (
     (lambda c: _missed_nothing(c) or c.stamp.position >= c.log.start, "the changelog no longer has the records that it would read next"),
     (lambda c: c.stamp.position <= c.log.barrier, "it is ahead of the changelog"),
     (lambda c: c.stamp.sequence <= c.checkpoint.sequence, "it is ahead of the checkpoint"),
-    (lambda c: _missed_nothing(c) or _recent(c), "it is too old: tombstones that it has not read may have been removed from the changelog"),
+    (_missed_no_deletion, "it is too old: tombstones that it has not read may have been removed from the changelog"),
 )
 
 
@@ -90,11 +96,13 @@ def decide(
     log: ChangelogFacts,
     now_ms: int,
     is_ordered: bool = False,
+    has_deletions_after: bool = False,
 ) -> Decision:
     """What to do about one store of one task, given its generations on this host.
 
     Args:
         is_ordered: a `checkpoint set` that this start carries out says of every input where to go on, also without a checkpoint.
+        has_deletions_after: it wrote deletions after what the checkpoint names.
     """
     mark = checkpoint.stores.get(identity.store) if checkpoint else None
     if checkpoint is None and not is_ordered:
@@ -106,7 +114,7 @@ def decide(
     lost = _lost(log, mark)
     if lost is not None:
         return lost
-    good, reasons = _sift(claims, identity, checkpoint, mark, log, now_ms)
+    good, reasons = _sift(claims, lambda stamp: _Case(stamp, identity, checkpoint, mark, log, now_ms, has_deletions_after))
     if good:
         best = max(good, key=lambda claim: claim.stamp.position if claim.stamp else -1)
         assert best.stamp is not None
@@ -129,13 +137,11 @@ def decide(
     return Rebuild(log.start, "; ".join(reasons) if reasons else "no local store on this host")
 
 
-def _sift(
-    claims: Sequence[Claim], identity: StoreIdentity, checkpoint: Checkpoint, mark: StoreMark, log: ChangelogFacts, now_ms: int
-) -> tuple[list[Claim], list[str]]:
+def _sift(claims: Sequence[Claim], case_of: Callable[[StoreStamp], _Case]) -> tuple[list[Claim], list[str]]:
     good: list[Claim] = []
     reasons: list[str] = []
     for claim in claims:
-        reason = _why_not(claim, identity, checkpoint, mark, log, now_ms)
+        reason = _why_not(claim, case_of)
         if reason:
             reasons.append(f"local store {claim.generation} not kept: {reason}")
         else:
@@ -143,15 +149,27 @@ def _sift(
     return good, reasons
 
 
-def _why_not(claim: Claim, identity: StoreIdentity, checkpoint: Checkpoint, mark: StoreMark, log: ChangelogFacts, now_ms: int) -> str:
+def _why_not(claim: Claim, case_of: Callable[[StoreStamp], _Case]) -> str:
     if claim.locked:
         return "another process has it open"
     if claim.problem:
         return claim.problem
     if claim.stamp is None:
         return "nothing was ever committed to it"
-    case = _Case(claim.stamp, identity, checkpoint, mark, log, now_ms)
+    case = case_of(claim.stamp)
     return next((text for holds, text in RULES if not holds(case)), "")
+
+
+def deletions_stay_s(stamp: StoreStamp | None, mark: StoreMark | None, log: ChangelogFacts, now_ms: int, has_deletions_after: bool) -> float:
+    """For how many seconds from now on a restore reads every deletion: compaction may remove them `delete.retention.ms` after the key's older records,
+    which the store may have. Infinite: nothing is left to be read.
+
+    Args:
+        stamp: of the local store that is kept; None: all is read.
+    """
+    if stamp is not None and mark is not None and stamp.position >= mark.position and not has_deletions_after:
+        return math.inf
+    return (log.delete_retention_ms - (0 if stamp is None else now_ms - stamp.as_of_ms)) / 1000
 
 
 def not_whole(log: ChangelogFacts, mark: StoreMark) -> Refuse | None:

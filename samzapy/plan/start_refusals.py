@@ -1,7 +1,8 @@
 """Why a task's start is refused: committed state or checkpoints were lost, or records would be counted twice. The steps are those of PROTOCOL.
 
     before T1, and T3   the changelog is not the one in the checkpoint (`replaced`), or does not reach to it (`lost_end`)
-    T4                  the changelog has a change that no checkpoint names (`unnamed`)
+    T4                  the changelog has a change that no checkpoint names (`unnamed`), or keeps deletions for less time than it takes to read it
+                        (`read_too_slowly`)
     T5                  no checkpoint, and this is no first start: records were deleted (`emptied`), or something shows earlier commits
                         (`traced`, already when a store is opened in T3; `orphaned`, when all are restored)
 
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from samzapy.model.checkpoint import StoreMark
 from samzapy.model.ownership import Startpoint
 from samzapy.model.stamp import StoreIdentity
+from samzapy.plan.duration import duration
 from samzapy.ports import Claim
 
 MAX_KEY = 60  # bytes of a key that are told
@@ -54,6 +56,16 @@ def lost_end(changelog: str, end: int, mark: StoreMark) -> Refuse:
         f"changelog {changelog} ends at {end}, the checkpoint says {mark.position}: its end was lost, and committed state "
         "with it (an unclean leader election, or a topic restored from an older copy).",
         "Bring back the replica or the copy that has it, or run `samzapy reset JOB.yaml` to begin with empty state.",
+    )
+
+
+def read_too_slowly(changelog: str, delete_retention_ms: int) -> Refuse:
+    """A restore takes so long that deletions may have been removed before they were read."""
+    kept = duration(delete_retention_ms / 1000)
+    return Refuse(
+        f"reading changelog {changelog} takes longer than it keeps deletions (`delete.retention.ms`: {kept}): keys that were deleted could come back.",
+        f"With Kafka's own tools, set `delete.retention.ms` of {changelog.rpartition('[')[0]} to more than twice the time that a restore takes (a day is the "
+        "default); then start the job again.",
     )
 
 

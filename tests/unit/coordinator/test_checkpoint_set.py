@@ -85,6 +85,24 @@ def test_every_host_learns_of_the_reset_from_the_changelog(tmp_path: Path, host:
     container.close()
 
 
+@pytest.mark.parametrize("keep_after", [False, True])
+def test_a_local_store_that_is_older_than_removed_deletions_does_not_bring_the_state_back(tmp_path: Path, keep_after: bool) -> None:
+    """The store has all that the checkpoint names; the deletions came after that, and compaction has removed them since."""
+    story = Story(tmp_path, ("a", 1), ("gone", 2))
+    story.set(LATEST, reset=True)
+    if keep_after:
+        story.set(LATEST)  # which takes the deletions over
+    story.bench.clock.sleep(2 * 86_400)
+    story.bench.cluster.compact(CHANGELOG, drop_tombstones=True)
+    story.bench.feed(("a", 5))
+    container = story.start()
+    assert "empty" == container.tasks[P0].restored["s"].source
+    assert "too old" in container.tasks[P0].restored["s"].reason
+    story.bench.drain(container)
+    assert {"a": 5} == dict(container.tasks[P0].stores["s"].all())
+    container.close()
+
+
 def test_what_an_order_deleted_is_no_lost_checkpoint_afterwards(tmp_path: Path) -> None:
     """Deletions come after the changes that the checkpoint before the order names; the one that carries it out names them."""
     story = Story(tmp_path, inputs={"in": {}, "more": {}})

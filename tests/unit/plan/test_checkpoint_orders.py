@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from samzapy.api.errors import ConfigurationError
@@ -73,12 +75,31 @@ def test_a_new_order_holds_what_an_older_one_said_of_other_inputs_only_while_tha
     offsets = {TopicPartition("more", 0): 9}
     for spent, expected in (("", {"in[0]": 3, "more[0]": 9}), ("x", {"more[0]": 9})):
         checkpoints = {"Partition 0": checkpoint("Partition 0", spent)}
-        made = new_startpoints("y", steps(tasks, offsets, checkpoints, before), {"more": "n"}, checkpoints, before)
+        made = new_startpoints("y", steps(tasks, offsets, checkpoints, before), {"more": "n"}, checkpoints, before, lambda task: False)
         assert ("y", expected, "n") == (made["Partition 0"].id, made["Partition 0"].offsets, made["Partition 0"].topic_ids["more[0]"])
 
 
-def test_a_startpoint_is_read_back_as_it_was_written() -> None:
-    order = Startpoint("x", {"in[0]": 3}, {"in[0]": "id"})
+@pytest.mark.parametrize(
+    ("spent", "before", "now", "expected"), [("", True, False, True), ("x", True, False, False), ("", False, True, True), ("", False, False, False)]
+)
+def test_deletions_stay_with_the_orders_until_one_of_them_is_carried_out(spent: str, before: bool, now: bool, expected: bool) -> None:
+    tasks, known = group({"in": 1}, set(), has_stores=True), {"Partition 0": Startpoint("x", {"in[0]": 3}, {"in[0]": "i"}, deletes=before)}
+    checkpoints = {"Partition 0": checkpoint("Partition 0", spent)}
+    found = steps(tasks, {TopicPartition("in", 0): 9}, checkpoints, known)
+    assert expected is new_startpoints("y", found, {"in": "i"}, checkpoints, known, lambda task: now)["Partition 0"].deletes
+
+
+def test_an_order_of_an_earlier_version_may_have_deleted_something() -> None:
+    fields = json.loads(Startpoint("x", {"in[0]": 3}, {"in[0]": "id"}).to_bytes())
+    del fields["deletes"]
+    ledger = Ledger()
+    ledger.apply(startpoint_key("Partition 0"), json.dumps(fields).encode())
+    assert ledger.startpoints["Partition 0"].deletes
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+def test_a_startpoint_is_read_back_as_it_was_written(deletes: bool) -> None:
+    order = Startpoint("x", {"in[0]": 3}, {"in[0]": "id"}, deletes=deletes)
     ledger = Ledger()
     ledger.apply(startpoint_key("Partition 0"), order.to_bytes())
     assert {"Partition 0": order} == ledger.startpoints

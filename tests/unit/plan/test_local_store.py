@@ -8,7 +8,7 @@ import pytest
 
 from samzapy.model.checkpoint import Checkpoint, StoreMark
 from samzapy.model.stamp import StoreIdentity, StoreStamp
-from samzapy.plan.local_store import ChangelogFacts, Keep, Rebuild, decide
+from samzapy.plan.local_store import ChangelogFacts, Keep, Rebuild, decide, deletions_stay_s
 from samzapy.plan.start_refusals import Refuse
 from samzapy.ports import Claim
 
@@ -116,6 +116,36 @@ def test_of_several_good_ones_the_furthest_is_kept() -> None:
     decision = decide(found, IDENTITY, CHECKPOINT, LOG, NOW_MS)
     assert isinstance(decision, Keep)
     assert decision.generation == "g110"
+
+
+def test_a_store_is_not_kept_past_deletions_that_it_may_have_missed() -> None:
+    assert "too old" in rebuilt(STAMP).reason
+    assert isinstance(ordered(replace(STAMP, as_of_ms=NOW_MS - DAY_MS // 3)), Keep)
+
+
+def rebuilt(stamp: StoreStamp) -> Rebuild:
+    decision = ordered(stamp)
+    assert isinstance(decision, Rebuild)
+    return decision
+
+
+def ordered(stamp: StoreStamp) -> object:
+    """What becomes of it at the start that carries out a `checkpoint set --reset-state`."""
+    return decide([Claim("g1", "", None, stamp)], IDENTITY, CHECKPOINT, LOG, NOW_MS, has_deletions_after=True)
+
+
+@pytest.mark.parametrize(
+    ("stamp", "deletions_after", "expected"),
+    [
+        (None, False, DAY_MS / 1000),
+        (replace(STAMP, position=99, as_of_ms=NOW_MS - DAY_MS // 4), False, 0.75 * DAY_MS / 1000),
+        (STAMP, False, float("inf")),
+        (replace(STAMP, as_of_ms=NOW_MS - DAY_MS // 4), True, 0.75 * DAY_MS / 1000),
+    ],
+    ids=["all is read", "the rest is read", "nothing is left to read", "but deletions are"],
+)
+def test_how_long_a_restore_may_take(stamp: StoreStamp | None, deletions_after: bool, expected: float) -> None:
+    assert expected == deletions_stay_s(stamp, MARK, LOG, NOW_MS, deletions_after)
 
 
 def test_without_a_checkpoint_nothing_local_is_trusted() -> None:
