@@ -96,7 +96,7 @@ def send(
         raise ConfigurationError("--compact is for a new topic whose records have keys.", "Add --key and --partitions N.")
     if not TOPIC_NAME.fullmatch(topic):
         raise ConfigurationError(f"{topic!r} is not a topic name.", "Letters, digits, '.', '_' and '-', at most 249 of them.")
-    log, servers, names, find = _of_job(job_file, topic, servers, more, sets)
+    log, servers, names, _, find = _of_job(job_file, topic, servers, more, sets)
     key_serde, value_serde = key_serde or names[0] or "string", value_serde or names[1] or "string"
     facts = _facts(log, topic, servers) if partitions is None else _if_there(log, topic)
     if facts is not None and "compact" in facts.config.get("cleanup.policy", "") and not keyed:
@@ -197,7 +197,7 @@ def tail(
 
     With --json, `key` and `value` hold what the serdes read (bytes as their text in UTF-8). What JSON cannot hold exactly is in `key_base64` or
     `value_base64` instead: the bytes as Kafka has them. A header that is not text is {"base64": …}."""
-    log, servers, names, find = _of_job(job_file, topic, servers, more, sets)
+    log, servers, names, find, _ = _of_job(job_file, topic, servers, more, sets)
     key_serde, value_serde = key_serde or names[0], value_serde or names[1]
     shown = Shown(*(None if name is None else find(name, topic, part) for name, part in ((key_serde, KEY), (value_serde, VALUE))))
     facts = _facts(log, topic, servers)
@@ -336,16 +336,17 @@ def _facts(log: Log, topic: str, servers: str) -> TopicFacts:
 
 def _of_job(
     file: Path | None, topic: str, servers: str, more: list[Path] | None = None, sets: list[str] | None = None
-) -> tuple[Log, str, tuple[str | None, str | None], Find]:
-    """Kafka, its servers, the names of the topic's serdes, and what finds those: as a job has them, if one is given."""
+) -> tuple[Log, str, tuple[str | None, str | None], Find, Find]:
+    """Kafka, its servers, the names of the topic's serdes, and what finds those, to read and to write: as a job has them, if one is given."""
     if file is None:
         if more or sets:
             raise ConfigurationError("--file and --set change a job file, and none is given.", "Add --job JOB.yaml.")
-        return log_of(servers), servers, (None, None), _serde
+        return log_of(servers), servers, (None, None), _serde, _serde
     loaded = load(file, more, sets)
     names = serdes_of(loaded.settings, topic)
     servers = str(loaded.settings.kafka_client["bootstrap.servers"])
-    return kafka_log(loaded.settings), servers, names, Serdes(loaded.settings, loaded.folders).of
+    serdes = Serdes(loaded.settings, loaded.folders)
+    return kafka_log(loaded.settings), servers, names, serdes.of, serdes.to_write
 
 
 def _serde(name: str, topic: str, part: str) -> Any:

@@ -23,5 +23,5 @@ class SchemaRegistrySettings(Section):
     register_: Flag = Field(
         False,
         alias="register",
-        description="true: a run registers the schemas that the job writes, before it starts; false: they must be registered already.",
+        description="true: a run registers the schemas that the job writes, before it starts (`samzapy send --job`: what it writes); false: they must be there.",
     )

@@ -12,6 +12,8 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
+import orjson
+
 from samzapy.api.errors import ConfigurationError, NotAuthenticated, RegistryUnreachable, SamzapyError
 from samzapy.config.extras import line_for
 from samzapy.config.secrets import keep_out
@@ -29,6 +31,7 @@ NOT_FOUND = 404
 NO_LOGIN = (401, 403)
 REFUSED = (409, 422)  # not compatible; no schema
 AVRO = "AVRO"
+WRITTEN_AS_JSON = (AVRO, "JSON")
 T = TypeVar("T")
 LOG = logging.getLogger("samzapy")
 
@@ -108,9 +111,10 @@ class ConfluentRegistry:
         )
 
     def _read(self, number: int, schema: Any) -> RegisteredSchema:
-        text, kind = _text(schema.schema_str), schema.schema_type or AVRO
+        kind = schema.schema_type or AVRO
         if not isinstance(kind, str):
             raise TypeError("an answer without the kind of a schema")
+        text = _document(schema.schema_str, kind)
         named: dict[tuple[str, int], str] = {}
         try:
             self._follow(schema, named)
@@ -129,7 +133,7 @@ class ConfluentRegistry:
                 found = self._referred(*place)
                 self._follow(found, named)
                 del named[place]  # after what it needs
-                named[place] = _text(found.schema_str)
+                named[place] = _document(found.schema_str, found.schema_type or AVRO)
 
     def _referred(self, subject: str, version: int) -> Any:
         try:
@@ -253,6 +257,17 @@ def _text(found: Any) -> str:
     if len(found) > MAX_SCHEMA_BYTES:
         raise ValueError(f"a schema of {len(found)} characters, more than {MAX_SCHEMA_BYTES}")
     return found
+
+
+def _document(found: Any, kind: str) -> str:
+    """A schema's text. A registry takes no schema that is not JSON, where its kind is written as JSON."""
+    text = _text(found)
+    if kind in WRITTEN_AS_JSON:
+        try:
+            orjson.loads(text)
+        except ValueError:
+            raise ValueError(f"a schema of kind {kind} that is not JSON") from None
+    return text
 
 
 def _yes_or_no(found: Any) -> bool:

@@ -173,7 +173,7 @@ class RegistrySerde:
     def _unregistered(self) -> ConfigurationError:
         return ConfigurationError(
             f"serde {self.name}: the schema in the file is not registered: no version of subject {self._subject} is the same.",
-            "Register it, or let the run do so: `schema_registry: {register: true}`.",
+            "Register it, or let samzapy do so where it writes: `schema_registry: {register: true}`.",
         )
 
     def _begin_with(self, number: int, form: Form) -> None:

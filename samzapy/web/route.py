@@ -39,7 +39,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A parameter after the `?`. `kind`: int, float or str; `least`, `most`: of a number. `longest`: of a text, which is cut. `choices`: of a text."""
+    """A parameter after the `?`. `kind`: int, float or str; `least`, `most`: of a number. `longest`: of a text, in characters. `choices`: of a text."""
 
     name: str
     kind: type
@@ -93,7 +93,9 @@ def _value(query: Query, text: str) -> Any:
     if query.kind is str:
         if query.choices and text not in query.choices:
             raise ValueError(f"{query.name}={text[:50]!r}: one of {', '.join(query.choices)}")
-        return text[: query.longest]
+        if len(text) > query.longest:
+            raise ValueError(f"{query.name}: {len(text)} characters, and at most {query.longest} are taken")
+        return text
     if not re.fullmatch(r"\d{1,15}" if query.kind is int else r"\d{1,12}(\.\d{1,20})?", text, re.ASCII):
         raise ValueError(f"{query.name}={text[:50]!r}: not a number")
     value = query.kind(text)

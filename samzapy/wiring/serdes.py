@@ -59,6 +59,13 @@ class Serdes:
                     self._know_whether_it_comes_back(found, topic)
         return self._made[place]
 
+    def to_write(self, name: str, topic: str, part: str) -> NamedSerde:
+        """As `of`, for what is written now: its schema is found in the registry, or registered if the job file says so. Raises as `of` and `ready`."""
+        found, settings = self.of(name, topic, part), self._settings.schema_registry
+        if is_registered(name) and settings is not None:
+            self._of_registry[name, topic, part].ready(settings.register_)
+        return found
+
     def _know_whether_it_comes_back(self, serde: RecordSerde, topic: str) -> None:
         """What goes to an output is for others to read, who may want other names than the class reads."""
         topics = JobTopics.of(self._settings)

@@ -220,7 +220,7 @@ def test_serdes_with_files_are_looked_for_in_the_working_directory(tmp_path: Pat
 def test_a_second_file_and_single_keys_apply_to_the_job_that_has_the_topic(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text("job: j\ntask: m:T\nkafka: {bootstrap.servers: 'b:1'}\ninputs: [{topic: in, key: string, value: string}]\n")
     (tmp_path / "more.yaml").write_text("inputs: [{topic: other, key: string, value: integer}]\n")
-    _, servers, names, _ = _of_job(tmp_path / "job.yaml", "other", "", [tmp_path / "more.yaml"], ["kafka.bootstrap.servers=b:2"])
+    _, servers, names, *_ = _of_job(tmp_path / "job.yaml", "other", "", [tmp_path / "more.yaml"], ["kafka.bootstrap.servers=b:2"])
     assert ("b:2", ("string", "integer")) == (servers, names)
     with pytest.raises(ConfigurationError, match="none is given"):
         _of_job(None, "in", "b:1", None, ["id=2"])

@@ -157,7 +157,10 @@ def test_a_registry_that_does_not_answer_is_no_fault_of_the_record(registry: Reg
     assert reader.decode(data) == {"user": "ada", "cents": 7, "coupon": None}
 
 
-NO_SCHEMAS = [{"schema": None}, {}, {"schema": 7}, {"schema": json.dumps(BUY), "schemaType": 7}, {"schema": json.dumps(BUY), "schemaType": ["AVRO"]}, [], None]
+NO_SCHEMAS = [
+    {"schema": None}, {}, {"schema": 7}, {"schema": "{not json"}, {"schema": json.dumps(BUY), "schemaType": 7},
+    {"schema": json.dumps(BUY), "schemaType": ["AVRO"]}, [], None,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("answer", NO_SCHEMAS, ids=repr)
@@ -172,7 +175,7 @@ def test_an_answer_without_a_schema_is_not_kept(registry: Registry, tmp_path: Pa
     assert reader.decode(data) == {"user": "ada", "cents": 7, "coupon": None}
 
 
-@pytest.mark.parametrize("answer", [{}, {"schema": None}, {"schema": 7}, []])
+@pytest.mark.parametrize("answer", [{}, {"schema": None}, {"schema": 7}, {"schema": "<html>"}, []])
 def test_an_answer_without_a_schema_that_another_refers_to_blames_no_record(registry: Registry, tmp_path: Path, answer: Any) -> None:
     place = {"type": "record", "name": "shop.Place", "fields": [{"name": "city", "type": "string"}]}
     registry.add("place", place)
@@ -236,6 +239,20 @@ def test_what_writes_must_be_registered_unless_the_job_registers_it(registry: Re
         broken.refuse_unfit(may_register=True)
     with pytest.raises(ConfigurationError, match="refuses the schema for subject totals-value: Schema being registered is incompatible"):
         broken.ready(register=True)
+
+
+@pytest.mark.parametrize("register", [True, False])
+def test_what_is_sent_to_an_input_is_registered_if_the_job_file_says_so(registry: Registry, tmp_path: Path, register: bool) -> None:
+    """As `samzapy send TOPIC --job` writes: no run registers the schema of an input."""
+    (tmp_path / "buy.avsc").write_text(json.dumps(BUY))
+    serdes = Serdes(settings_of(registry, register=register), [tmp_path])
+    serdes.ready(register)
+    if not register:
+        with pytest.raises(ConfigurationError, match="no version of subject buys-value is the same"):
+            serdes.to_write("registry:buy.avsc", "buys", VALUE)
+        return
+    written = serdes.to_write("registry:buy.avsc", "buys", VALUE).encode({"user": "ada", "cents": 7})
+    assert {"user": "ada", "cents": 7} == serde(registry, tmp_path).decode(written)
 
 
 def test_without_a_file_the_newest_schema_of_the_subject_writes(registry: Registry, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ export function Tasks({ state, view, look }) {
     </div>
     ${job.containers > Object.keys(containers).length && html`<p class="soft">and ${job.containers - Object.keys(containers).length} more containers; the table below has the tasks of all</p>`}
     <section class="card">
-      <div class="tools"><label>find <input type="search" value=${view.find || ""} placeholder="Partition 7, RESTORING …" onInput=${(e) => look({ find: e.target.value, offset: 0 })} /></label>
+      <div class="tools"><label>find <input type="search" maxlength="200" value=${view.find || ""} placeholder="Partition 7, RESTORING …" onInput=${(e) => look({ find: e.target.value, offset: 0 })} /></label>
         <span class="soft" aria-live="polite">${number(job.found)} of ${number(job.tasks)} tasks</span><span class="grow" />
         ${job.found > PAGE && html`<span><button disabled=${!offset} onClick=${() => look({ offset: Math.max(0, offset - PAGE) })}>before</button> ${offset + 1}–${Math.min(job.found, offset + PAGE)} <button disabled=${offset + PAGE >= job.found} onClick=${() => look({ offset: offset + PAGE })}>next</button></span>`}
       </div>

@@ -55,7 +55,7 @@ export function Topics({ view, look }) {
     <div class="tools">
       <label>topic <select value=${topic} onChange=${(e) => look({ topic: e.target.value, partition: "" })}>${topics.map((t) => html`<option value=${t.topic}>${t.topic} (${t.kind})</option>`)}</select></label>
       <label>partition <input type="number" min="0" class="few" value=${view.partition || ""} placeholder="all" onInput=${(e) => look({ partition: e.target.value })} /></label>
-      <label>contains <input type="search" value=${view.contains || ""} onInput=${(e) => look({ contains: e.target.value })} /></label>
+      <label>contains <input type="search" maxlength="200" value=${view.contains || ""} onInput=${(e) => look({ contains: e.target.value })} /></label>
       <label>from <select value=${view.from || "last"} onChange=${(e) => look({ from: e.target.value === "last" ? "" : e.target.value })}><option value="last">the newest</option><option value="now">now</option><option value="first">the oldest</option></select></label>
       <button aria-pressed=${is_live} onClick=${() => setLive(!is_live)}>${is_live ? "pause" : "go on"}</button>
     </div>
