@@ -46,8 +46,8 @@ class KeysJob(Job):
         return {f"{self.input}[{p}]": end for p, end in ends(self.servers, self.input).items()}
 
     @contextlib.contextmanager
-    def running(self, *arguments: str) -> Iterator[KeysRun]:
-        with super().running(*arguments) as run:
+    def running(self, *arguments: str, limit: str = "") -> Iterator[KeysRun]:
+        with super().running(*arguments, limit=limit) as run:
             yield KeysRun(self, run.process)
 
     @contextlib.contextmanager

@@ -1,0 +1,103 @@
+"""The wall clock of driver and containers is set ahead, back and right again while records keep coming: real processes, whose clock a preloaded
+library moves."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.recovery.keys_job import KeysJob
+
+pytestmark = [
+    pytest.mark.prove, pytest.mark.kafka, pytest.mark.timeout(900),
+    pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler"),
+]  # fmt: skip
+LIBRARY = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
+
+static const volatile long long *seconds;
+
+__attribute__((constructor)) static void begin(void) {
+    const char *name = getenv("CLOCK_FILE");
+    int file = name ? open(name, O_RDONLY) : -1;
+    void *place = file < 0 ? MAP_FAILED : mmap(0, 8, PROT_READ, MAP_SHARED, file, 0);
+    if (place != MAP_FAILED) seconds = place;
+}
+
+int clock_gettime(clockid_t which, struct timespec *found) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int result = real(which, found);
+    if (!result && seconds && (which == CLOCK_REALTIME || which == CLOCK_REALTIME_COARSE)) found->tv_sec += *seconds;
+    return result;
+}
+
+int gettimeofday(struct timeval *restrict found, void *restrict zone) {
+    static int (*real)(struct timeval *, void *);
+    if (!real) real = dlsym(RTLD_NEXT, "gettimeofday");
+    int result = real(found, zone);
+    if (!result && seconds) found->tv_sec += *seconds;
+    return result;
+}
+
+time_t time(time_t *where) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (where) *where = now.tv_sec;
+    return now.tv_sec;
+}
+"""
+STEPS_S = (3000, 0, -3000, 0, -3 * 86_400, 40, 0)  # an hour or more ahead, brokers would refuse the records
+
+
+def moved_clock(folder: Path) -> tuple[Path, Path]:
+    """The library, and the file with the seconds by which it moves the clock."""
+    source, library, file = folder / "clock.c", folder / "clock.so", folder / "clock"
+    source.write_text(LIBRARY)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True)
+    file.write_bytes(struct.pack("q", 0))
+    return library, file
+
+
+def set_clock(file: Path, seconds: int) -> None:
+    with file.open("r+b") as place:
+        place.write(struct.pack("q", seconds))
+
+
+def test_the_clock_of_all_processes_is_set_and_nothing_is_lost_or_doubled(kafka: str, tmp_path: Path, unique: str) -> None:
+    library, file = moved_clock(tmp_path)
+    moved = f"export LD_PRELOAD='{library}' CLOCK_FILE='{file}'; "
+    job = KeysJob(kafka, tmp_path, unique, 4, containers={"count": 2, "max_restarts": 3}, commit={"interval": "500ms"})
+    told = subprocess.run(
+        ["sh", "-c", f'{moved} exec "$@"', "sh", sys.executable, "-c", "import time; print(time.time())"], capture_output=True, text=True, check=True
+    )
+    set_clock(file, 1_000_000)
+    later = subprocess.run(
+        ["sh", "-c", f'{moved} exec "$@"', "sh", sys.executable, "-c", "import time; print(time.time())"], capture_output=True, text=True, check=True
+    )
+    assert float(later.stdout) - float(told.stdout) > 999_000, "the library moves the clock"
+    set_clock(file, 0)
+
+    with job.running("--local", limit=moved) as run:
+        with job.busy():
+            before = {c["id"]: c["pid"] for c in run.until_running()["containers"]}
+            for seconds in STEPS_S:
+                set_clock(file, seconds)
+                threading.Event().wait(5.0)
+                run.until(lambda s: s["state"] == "RUNNING")
+        status = run.until_caught_up(job.ends())
+        assert before == {c["id"]: c["pid"] for c in status["containers"]}, "no container died for it"
+        assert 0 == run.stop()
+    assert [] == job.wrong()
