@@ -21,7 +21,9 @@ pytestmark = [
 LIBRARY = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -50,6 +52,26 @@ int gettimeofday(struct timeval *restrict found, void *restrict zone) {
     int result = real(found, zone);
     if (!result && seconds) found->tv_sec += *seconds;
     return result;
+}
+
+/* A wait until a time of this clock: the system would wait by its own clock, and does wait longer if that is set back meanwhile. */
+int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex, const struct timespec *restrict until) {
+    static int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+    if (!real) real = dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
+    if (!real) real = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
+    if (until->tv_sec < 1000000000) return real(cond, mutex, until); /* a time of the other clock, since the start of the machine */
+    for (;;) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        long long left = (until->tv_sec - now.tv_sec) * 1000000000LL + until->tv_nsec - now.tv_nsec;
+        left = left < 0 ? 0 : left > 50000000 ? 50000000 : left;
+        long long at = now.tv_nsec + left;
+        struct timespec real_until = {now.tv_sec - (seconds ? *seconds : 0) + at / 1000000000, at % 1000000000};
+        int result = real(cond, mutex, &real_until);
+        if (result != ETIMEDOUT) return result;
+        clock_gettime(CLOCK_REALTIME, &now);
+        if (now.tv_sec > until->tv_sec || (now.tv_sec == until->tv_sec && now.tv_nsec >= until->tv_nsec)) return ETIMEDOUT;
+    }
 }
 
 time_t time(time_t *where) {
