@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ LIBRARY = r"""
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 
 static const volatile long long *seconds;
@@ -54,23 +56,38 @@ int gettimeofday(struct timeval *restrict found, void *restrict zone) {
     return result;
 }
 
-/* A wait until a time of this clock: the system would wait by its own clock, and does wait longer if that is set back meanwhile. */
+/* A wait until a time of this clock: the system would wait by its own clock, and does wait longer if that is set back meanwhile. It looks at the
+   moved clock every 50 ms. Returns 1 if the time is over. */
+static int next_look(const struct timespec *until, struct timespec *look) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    long long left = (until->tv_sec - now.tv_sec) * 1000000000LL + until->tv_nsec - now.tv_nsec;
+    if (left <= 0) return 1;
+    long long at = now.tv_nsec + (left > 50000000 ? 50000000 : left);
+    look->tv_sec = now.tv_sec - (seconds ? *seconds : 0) + at / 1000000000;
+    look->tv_nsec = at % 1000000000;
+    return 0;
+}
+
 int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex, const struct timespec *restrict until) {
     static int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
     if (!real) real = dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
     if (!real) real = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
     if (until->tv_sec < 1000000000) return real(cond, mutex, until); /* a time of the other clock, since the start of the machine */
     for (;;) {
-        struct timespec now;
-        clock_gettime(CLOCK_REALTIME, &now);
-        long long left = (until->tv_sec - now.tv_sec) * 1000000000LL + until->tv_nsec - now.tv_nsec;
-        left = left < 0 ? 0 : left > 50000000 ? 50000000 : left;
-        long long at = now.tv_nsec + left;
-        struct timespec real_until = {now.tv_sec - (seconds ? *seconds : 0) + at / 1000000000, at % 1000000000};
-        int result = real(cond, mutex, &real_until);
-        if (result != ETIMEDOUT) return result;
-        clock_gettime(CLOCK_REALTIME, &now);
-        if (now.tv_sec > until->tv_sec || (now.tv_sec == until->tv_sec && now.tv_nsec >= until->tv_nsec)) return ETIMEDOUT;
+        struct timespec look = {0, 0};
+        int is_over = next_look(until, &look), result = real(cond, mutex, &look);
+        if (is_over || result != ETIMEDOUT) return result;
+    }
+}
+
+int cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict mutex, const struct timespec *restrict until) {
+    static int (*real)(cnd_t *, mtx_t *, const struct timespec *);
+    if (!real) real = dlsym(RTLD_NEXT, "cnd_timedwait");
+    for (;;) {
+        struct timespec look = {0, 0};
+        int is_over = next_look(until, &look), result = real(cond, mutex, &look);
+        if (is_over || result != thrd_timedout) return result;
     }
 }
 
@@ -121,5 +138,24 @@ def test_the_clock_of_all_processes_is_set_and_nothing_is_lost_or_doubled(kafka:
                 run.until(lambda s: s["state"] == "RUNNING")
         status = run.until_caught_up(job.ends())
         assert before == {c["id"]: c["pid"] for c in status["containers"]}, "no container died for it"
+        assert 0 == run.stop()
+    assert [] == job.wrong()
+
+
+def test_records_are_committed_though_the_clock_was_set_back_a_day_and_no_more_records_come(kafka: str, tmp_path: Path, unique: str) -> None:
+    library, file = moved_clock(tmp_path)
+    moved = f"export LD_PRELOAD='{library}' CLOCK_FILE='{file}'; "
+    job = KeysJob(kafka, tmp_path, unique, 2, containers={"count": 2, "max_restarts": 3}, commit={"interval": "4s"})
+    with job.running("--local", limit=moved) as run:
+        run.until_running()
+        job.give(["a b", "c d"])
+        threading.Event().wait(1.5)  # they are processed, and not yet committed
+        set_clock(file, -86_400)
+        started = time.monotonic()
+        while len(job.updates()) < job.words:
+            assert time.monotonic() - started < 120, f"no commit: {run.log_tail()}"
+            threading.Event().wait(1.0)
+        print("committed after", time.monotonic() - started)
+        run.until(lambda s: s["state"] == "RUNNING")
         assert 0 == run.stop()
     assert [] == job.wrong()
