@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+STEP_S = 2.0
+
 
 class SystemClock:
     """The machine's own time."""
@@ -21,6 +23,22 @@ class SystemClock:
 
     def wait(self, event: threading.Event, seconds: float) -> None:
         event.wait(seconds)
+
+
+class SetBack:
+    """Whether a host's clock is set back. `now_ms`, `monotonic`: those of ports.Clock."""
+
+    def __init__(self, now_ms: Callable[[], int], monotonic: Callable[[], float]) -> None:
+        self._now_ms, self._monotonic = now_ms, monotonic
+        self._ahead_s = self._found()
+
+    def by_s(self) -> float:
+        """By how many seconds it was, since the last call; 0 if by no more than 2 s."""
+        before, self._ahead_s = self._ahead_s, self._found()
+        return before - self._ahead_s if self._ahead_s < before - STEP_S else 0.0
+
+    def _found(self) -> float:
+        return self._now_ms() / 1000 - self._monotonic()
 
 
 def start_thread(name: str, work: Callable[[], None]) -> threading.Thread:

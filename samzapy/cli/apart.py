@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from samzapy.api import exit_codes
+from samzapy.clock import SetBack
 from samzapy.ports import Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
 LOOK_S = 0.1
-STEP_S = 2.0  # a clock that goes back by more is told of
 KILL_PATIENCE_S = 10.0  # after a second signal
 STOP_MARGIN_S = 15.0  # beyond the time that a stop may take anyway
 GIVEN_UP = exit_codes.FAILED
@@ -68,10 +68,11 @@ class Apart:
     def run(self) -> int:
         """The work's exit code, or 1 if it was given up. Raises what the work raises."""
         threading.Thread(target=self._run, name="coordinator", daemon=True).start()
-        ahead_s = self._ahead_s()
+        set_back = SetBack(self._clock.now_ms, self._clock.monotonic)
         while not self._is_over.is_set():
             self._clock.wait(self._is_over, LOOK_S)
-            ahead_s = self._tell_of_step(ahead_s)
+            if by_s := set_back.by_s():
+                LOG.warning("this host's clock was set back by %.0f s: calls that wait in Kafka's client may take that much longer", by_s)
             facts, now = self._facts(), self._clock.monotonic()
             if not self._is_over.is_set() and is_given_up(facts, now, self._stop_timeout_s):
                 LOG.error(
@@ -92,14 +93,3 @@ class Apart:
             self._error = error
         finally:
             self._is_over.set()
-
-    def _ahead_s(self) -> float:
-        return self._clock.now_ms() / 1000 - self._clock.monotonic()
-
-    def _tell_of_step(self, before_s: float) -> float:
-        ahead_s = self._ahead_s()
-        if ahead_s < before_s - STEP_S:
-            LOG.warning(
-                "this host's clock was set back by %.0f s: calls that wait in Kafka's client may take that much longer", before_s - ahead_s
-            )
-        return ahead_s

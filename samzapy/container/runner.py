@@ -29,6 +29,7 @@ from samzapy.container.heartbeat import EXIT, STOP, Heartbeat
 from samzapy.container.inside import Doing, Inside
 from samzapy.container.lags import Lags, Written
 from samzapy.container.long_poll import Line
+from samzapy.container.loop_watch import LoopWatch
 from samzapy.container.purge import Purge
 from samzapy.container.sampling import Sampler
 from samzapy.container.stuck_hook import user_frames
@@ -110,7 +111,8 @@ class ContainerRunner:
         self._loop_thread = threading.get_ident()
         self._arm, self._resident, self._before_end = arm, resident, before_end
         self._line, self._sampler = line, sampler
-        self._stuck_logged_at, self._told_of, self._ends = -1.0, ("", 0.0), ""
+        self._told_of, self._ends = ("", 0.0), ""
+        self._watch = LoopWatch(number=number, loop_thread=self._loop_thread, stuck_hook_s=stuck_hook_s, clock=clock, end=self._end_process)
         self._over: tuple[str, float, int] = "", 0.0, 0  # why it started over the last time, when, and how many commits there were
         self._uncommitted: SamzapyError | None = None  # why the final commit failed
         purge = Purge(lambda: {} if self._container is None else self._container.consumed, clock)
@@ -122,7 +124,7 @@ class ContainerRunner:
             lease_s=lease_s,
             clock=clock,
             report=self._report,
-            watch=self._watch_for_stuck_hook,
+            watch=self._look_at_loop,
             die=die,
             spawn=spawn,
         )
@@ -322,26 +324,15 @@ class ContainerRunner:
         stack, record = user_frames(self._loop_thread) if silent_s >= SLOW_S else ([], "")
         return {"silent_s": round(silent_s, 1), "at": stack[-1], "record": record} if stack else None
 
-    def _watch_for_stuck_hook(self) -> None:
+    def _look_at_loop(self) -> None:
         """On the heartbeat's thread."""
         self._arm()
-        container = self._container
-        if container is None:
-            return
-        seen_at = container.seen_at
-        silent_s = self._clock.monotonic() - seen_at
-        if silent_s < self._stuck_hook_s / 2:
-            return
-        stack, record = user_frames(self._loop_thread)
-        if not stack:
-            return
-        if self._stuck_logged_at != seen_at:
-            self._stuck_logged_at = seen_at
-            LOG.warning(
-                "container %d: a hook%s has not returned for %.0f s; after %.0f s (commit.timeout) this process ends itself. The hook is at\n  %s",
-                self._number, record, silent_s, self._stuck_hook_s, "\n  ".join(stack),
-            )  # fmt: skip
-        if silent_s >= self._stuck_hook_s and self._state == ContainerState.RUNNING:
-            self._ends = f"{TaskError.code}: a hook{record} did not return within commit.timeout ({self._stuck_hook_s:.0f} s); it was at {stack[-1]}"
-            self._heartbeat.report_now()
-            self._die(self._ends)
+        if self._container is not None:
+            self._watch.look(self._container.seen_at, is_running=self._state == ContainerState.RUNNING)
+
+    def _end_process(self, why: str, by_record: bool) -> None:
+        self._ends = why
+        if not by_record:
+            self._under_way = None  # no record is suspected
+        self._heartbeat.report_now()
+        self._die(why)
