@@ -98,7 +98,15 @@ class AvroSchema:
         source = io.BytesIO(data)
         if at:
             source.seek(at)
-        return _read(source, self._parsed, None if wanted is None else wanted._parsed)
+        if wanted is None:
+            return _read(source, self._parsed, None)
+        try:
+            return _read(source, self._parsed, wanted._parsed)
+        except SchemaResolutionError as error:
+            written, read = _record_name(self._parsed), _record_name(wanted._parsed)
+            if written and read and "is not" in str(error) and written.rpartition(".")[2] != read.rpartition(".")[2]:
+                raise ValueError(f"what was written is a record {written}, what is to be read a record {read}: name it so, or add `aliases`") from None
+            raise
 
 
 class AvroSerde:
@@ -133,6 +141,11 @@ def unwritable(name: str, value: Any, error: Exception) -> SerdeError:
     return SerdeError(
         f"serde {name} cannot write {shown(value)}: {type(error).__name__}: {shown(str(error), 200)}.", "Give it a value that fits the schema."
     )
+
+
+def _record_name(parsed: Any) -> str:
+    """Of the record that a schema describes; "" if it describes none."""
+    return str(parsed["name"]) if isinstance(parsed, dict) and parsed.get("type") == "record" else ""
 
 
 def why(error: Exception) -> str:
