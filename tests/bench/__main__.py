@@ -26,6 +26,7 @@ YARDSTICKS: Mapping[str, Callable[[Place], Sides]] = {
     "w2": throughput.w2,
     "w2_two": throughput.w2_two,
     "w2_spark": throughput.w2_spark,
+    "memory": throughput.memory,
     "w3": windows.w3,
     "restore": state.restore,
     "start": state.start,

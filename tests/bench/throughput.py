@@ -7,7 +7,9 @@ not count. The processor time is that of all processes of a side, less that of t
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -15,12 +17,14 @@ from typing import Any
 from tests.bench import topics
 from tests.bench.place import PARTITIONS, Place, expected
 from tests.bench.ratios import middle_rate
-from tests.bench.runs import LOCAL, Loop, cpu_of, cpu_of_children_s, run_job, run_loops
+from tests.bench.runs import LIMIT_S, LOCAL, Loop, cpu_of, cpu_of_children_s, live_job, run_job, run_loops
 from tests.bench.yardstick import Figures, Side, Sides
 from tests.broker import create_topic
+from tests.integration.processes import until
 
 DISTURBED = 0.2  # a w1 loop below this part of a consume loop: something else had the machine
 TRIES = 3
+LAST_S = 5.0
 W2_STORES = {"json state": {"key": "bytes", "value": "json"}}  # by the name of the variant
 TYPED = "record:tests.bench.tasks:{}"
 SERDES = {  # of what a task reads and sends, where it is not JSON
@@ -61,6 +65,13 @@ def in_two_containers(place: Place) -> Side:
     """W2 with JSON state in two containers."""
     two = {"stores": {"sums": W2_STORES["json state"]}, "containers": {"count": 2}}
     return Side("json state, two containers", partial(_job, place, "CountAndSum", topics.counted, two))
+
+
+def memory(place: Place) -> Sides:
+    """What a container takes after W2 over the records of the other yardsticks, and over ten times as many: the most of the last five seconds."""
+    more = replace(place, records=10 * place.records)
+    sides = [Side(f"{given.records:,} records", partial(_memory, given)) for given in (place, more)]
+    return Sides(sides, [(sides[1].name, sides[0].name)], place.records)
 
 
 def w2_spark(place: Place) -> Sides:
@@ -168,3 +179,22 @@ def _idle_job_cpu_s(place: Place, task: str, settings: str) -> float:
     with place.attempt() as name:
         job = write_job(place, name, task, place.empty(), json.loads(settings))
         return cpu_of(lambda: run_job(job))
+
+
+def _memory(place: Place) -> Figures:
+    with place.attempt() as name:
+        job = write_job(place, name, "CountAndSum", place.input(), {"stores": {"sums": W2_STORES["json state"]}})
+        with live_job(job) as live:
+            live.running()
+
+            def has_read_all() -> bool:
+                told = live.status()
+                return told is not None and place.records == sum(task["processed"] for task in told["tasks"])
+
+            until(has_read_all, "all records are processed", LIMIT_S)
+            most, ends = 0, time.monotonic() + LAST_S
+            while time.monotonic() < ends:
+                told = live.status()
+                most = max(most, told["containers"][0]["memory_bytes"] if told else 0)
+                time.sleep(LAST_S / 20)
+    return {"memory_mib": most / 2**20}
