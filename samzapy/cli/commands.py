@@ -31,7 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "topics": ("inspect:topics", "The topics that the job needs: expected and actual; exit code 4 if one is wrong, or missing and not created by `run`."),
     "reset": ("reset:reset", "Remove state, changelogs and checkpoints of a stopped job: the next run starts from the beginning."),
     "send": ("records:send", "Send lines from stdin as records."),
-    "tail": ("records:tail", "Show records as a read_committed reader sees them: partition@offset, key, value, headers."),
+    "tail": ("tail:tail", "Show records as a read_committed reader sees them: partition@offset, key, value, headers."),
     "init": ("init:init", "Create a working example job in a new directory: task, job file, unit test, README."),
     "schema": ("schema:schema", "Print the JSON Schema of the job file."),
     "doctor": ("doctor:doctor", "Check this machine, or a job, and print a fix for each problem; exit code 1 if a job could not run."),

@@ -1,17 +1,15 @@
-"""`samzapy send` and `samzapy tail`: small helpers to put records into a topic, and to look at what is in one.
+"""`samzapy send`: put records into a topic; and what it shares with tail.py, which shows what is in one.
 
 What is sent is checked first: of a file every line before the first is sent; of a pipe or terminal, which has no end to wait for, each line
-as it comes. What is shown is what a read_committed reader sees.
+as it comes.
 """
 
 from __future__ import annotations
 
-import heapq
 import os
 import stat
 import sys
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -19,24 +17,18 @@ from typing import IO, Annotated, Any
 
 import typer
 
-from samzapy.api.errors import ConfigurationError, NotAuthorized, SerdeError, TopicMissing
+from samzapy.api.errors import ConfigurationError, TopicMissing
 from samzapy.cli.common import AsJson, print_json, say
-from samzapy.cli.lines import BadLine, LineForm, Record, Shown, records_of
+from samzapy.cli.lines import BadLine, LineForm, Record, records_of
 from samzapy.cli.loading import load
-from samzapy.clock import SystemClock
 from samzapy.config.kafka_check import not_servers
 from samzapy.config.registered import is_registered
 from samzapy.config.schema import Settings
 from samzapy.kafka.log import KafkaLog
-from samzapy.model.acls import READ
-from samzapy.model.marks import MARKS_KEY
 from samzapy.model.names import TOPIC_NAME
-from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.ops.acls import also_needed
 from samzapy.ops.shown import serdes_by_topic
 from samzapy.plan.topics import command_that_makes
-from samzapy.ports import Clock, Consumer, Log, Message, PlainProducer, TopicFacts, TopicSpec
-from samzapy.readers import read_ranges
+from samzapy.ports import Log, PlainProducer, TopicFacts, TopicSpec
 from samzapy.serde.basic import shown
 from samzapy.serde.record_keys import as_key
 from samzapy.serde.registry import serde_named
@@ -58,8 +50,6 @@ SERDES = "string, integer, json, bytes, avro:<schema file>, record:module:Class,
 Find = Callable[[str, str, str], Any]  # a serde by its name, for a topic's keys or values
 MESSAGE_TIMEOUT_MS = 30_000
 SERVE_EVERY = 100
-BATCH = 500
-LAST = 10
 
 
 # -- send ------------------------------------------------------------------------------------------------------------------------------
@@ -96,9 +86,9 @@ def send(
         raise ConfigurationError("--compact is for a new topic whose records have keys.", "Add --key and --partitions N.")
     if not TOPIC_NAME.fullmatch(topic):
         raise ConfigurationError(f"{topic!r} is not a topic name.", "Letters, digits, '.', '_' and '-', at most 249 of them.")
-    log, servers, names, _, find = _of_job(job_file, topic, servers, more, sets)
+    log, servers, names, _, find = of_job(job_file, topic, servers, more, sets)
     key_serde, value_serde = key_serde or names[0] or "string", value_serde or names[1] or "string"
-    facts = _facts(log, topic, servers) if partitions is None else _if_there(log, topic)
+    facts = facts_of(log, topic, servers) if partitions is None else _if_there(log, topic)
     if facts is not None and "compact" in facts.config.get("cleanup.policy", "") and not keyed:
         raise ConfigurationError(f"{topic} is compacted: its records need a key.", "Add --key, and write key<TAB>value.")
     form = LineForm(
@@ -168,71 +158,7 @@ def _send_all(producer: PlainProducer, topic: str, records: Iterator[Record]) ->
     return count
 
 
-# -- tail ------------------------------------------------------------------------------------------------------------------------------
-
-
-def tail(
-    topic: Topic,
-    servers: Servers = "localhost:9092",
-    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Begin at the oldest record.")] = False,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Wait for new records, until Ctrl-C; starts at the end unless --from-beginning.")
-    ] = False,
-    max_records: Annotated[
-        int | None, typer.Option("--max", min=1, metavar="N", help=f"Stop after N records; the last {LAST} by default.", show_default=False)
-    ] = None,
-    key_serde: Annotated[
-        str | None, typer.Option(help=f"The serde of keys: {SERDES}; by default they are shown as text.", show_default=False)
-    ] = None,
-    value_serde: Annotated[str | None, typer.Option(help="The serde of values.", show_default=False)] = None,
-    job_file: Annotated[
-        Path | None,
-        typer.Option("--job", metavar="JOB.yaml", help="A job that has this topic: its Kafka, and its serdes for the topic.", show_default=False),
-    ] = None,
-    more: JobFiles = None,
-    sets: JobSets = None,
-    as_json: AsJson = False,
-) -> int:
-    """Show records as a read_committed reader sees them: partition@offset, key, value, headers. Exit code 1 if some cannot be decoded.
-
-    With --json, `key` and `value` hold what the serdes read (bytes as their text in UTF-8). What JSON cannot hold exactly is in `key_base64` or
-    `value_base64` instead: the bytes as Kafka has them. A header that is not text is {"base64": …}."""
-    log, servers, names, find, _ = _of_job(job_file, topic, servers, more, sets)
-    key_serde, value_serde = key_serde or names[0], value_serde or names[1]
-    shown = Shown(*(None if name is None else find(name, topic, part) for name, part in ((key_serde, KEY), (value_serde, VALUE))))
-    facts = _facts(log, topic, servers)
-    partitions = [TopicPartition(topic, p) for p in range(facts.partitions)]
-    with log.restore_consumer("tail") as consumer:  # in the job's group: its user may be allowed no other
-        try:
-            with closing(_batches(consumer, partitions, from_beginning, follow, max_records or LAST, SystemClock())) as batches:
-                counted = _Counted(batches)
-                code = print_records(counted, max_records, shown, as_json)
-        except NotAuthorized as error:
-            raise also_needed(error, READ, [topic], "reading this topic", log) from error
-        if not follow and not counted.records:
-            say(why_nothing(topic, consumer.bounds_of(partitions).values()))
-        return code
-
-
-class _Counted(Iterator[Sequence[Message]]):
-    """Batches; `records`: how many records they had so far."""
-
-    def __init__(self, batches: Iterator[Sequence[Message]]) -> None:
-        self._batches = batches
-        self.records = 0
-
-    def __next__(self) -> Sequence[Message]:
-        batch = next(self._batches)
-        self.records += len(batch)
-        return batch
-
-
-def why_nothing(topic: str, bounds: Collection[Bounds]) -> str:
-    """Of a topic that shows no records, whether it had some. What is still between its bounds is no record: ends of transactions stay after the records."""
-    had = sum(one.end for one in bounds if one.start)  # from a start that never moved nothing was removed: what was there was aborted
-    if not had:
-        return f"{topic} has no records that are committed"
-    return f"{topic} is empty: its records, {had} at most, were removed by its retention or, if it is a job's internal topic, by the job after it had processed them"
+# -- tail too --------------------------------------------------------------------------------------------------------------------------
 
 
 def serdes_of(settings: Settings, topic: str) -> tuple[str, str]:
@@ -247,62 +173,6 @@ def serdes_of(settings: Settings, topic: str) -> tuple[str, str]:
             f"{job_of(settings)} has no topic {topic} with serdes.", f"It has: {', '.join(sorted(found))}. For other topics leave out --job; see --value-serde."
         )
     return found[topic]
-
-
-def _batches(
-    consumer: Consumer, partitions: Sequence[TopicPartition], from_beginning: bool, follow: bool, last: int, clock: Clock
-) -> Generator[Sequence[Message], None, None]:
-    bounds = consumer.bounds_of(partitions)
-    if follow:
-        consumer.assign({p: b.start if from_beginning else b.end for p, b in bounds.items()})
-        while True:
-            yield consumer.poll(BATCH, 0.5)
-    elif from_beginning:
-        yield from read_ranges(consumer, {p: (b.start, b.end) for p, b in bounds.items()}, clock)
-    else:
-        yield last_records(consumer, partitions, last, clock)
-
-
-def last_records(consumer: Consumer, partitions: Sequence[TopicPartition], count: int, clock: Clock) -> list[Message]:
-    """The newest `count` records of these partitions as they are now; those of a partition stay in their order."""
-    found = [_last_of(consumer, partition, count, clock) for partition in partitions]
-    return list(heapq.merge(*found, key=lambda message: message.timestamp()[1]))[-count:]
-
-
-def _last_of(consumer: Consumer, partition: TopicPartition, count: int, clock: Clock) -> list[Message]:
-    """Offsets have holes (markers, aborted records, compaction), so look further and further back until there are enough."""
-    start, end = consumer.bounds(partition)
-    span = count
-    while True:
-        begin = max(start, end - span)
-        found = [m for batch in read_ranges(consumer, {partition: (begin, end)}, clock) for m in batch]
-        if len(found) >= count or begin == start:
-            return found[-count:]
-        span *= 4
-
-
-def print_records(batches: Iterator[Sequence[Message]], limit: int | None, shown: Shown, as_json: bool) -> int:
-    """Print them; the exit code: 1 if one cannot be decoded."""
-    count, code, as_text = 0, 0, Shown(None, None)
-    for batch in batches:
-        for message in batch:
-            how = as_text if message.key() == MARKS_KEY else shown  # of a topic between stages: samzapy's own, in no serde of the program's
-            try:
-                if as_json:
-                    print_json(how.document(message))
-                else:
-                    sys.stdout.write(how.line(message) + "\n")
-            except SerdeError as error:
-                say(f"{message.topic()}[{message.partition()}]@{message.offset()}: {error.message}")
-                code = 1
-            count += 1
-            if count == limit:
-                return code
-        sys.stdout.flush()
-    return code
-
-
-# -- both ------------------------------------------------------------------------------------------------------------------------------
 
 
 def log_of(servers: str) -> Log:
@@ -327,14 +197,14 @@ def _if_there(log: Log, topic: str) -> TopicFacts | None:
         return admin.topics([topic]).get(topic)
 
 
-def _facts(log: Log, topic: str, servers: str) -> TopicFacts:
+def facts_of(log: Log, topic: str, servers: str) -> TopicFacts:
     facts = _if_there(log, topic)
     if facts is None:
         raise TopicMissing(f"there is no topic {topic} at {servers}.", f"Create it: `{command_that_makes(topic, servers)}`, or see --kafka.")
     return facts
 
 
-def _of_job(
+def of_job(
     file: Path | None, topic: str, servers: str, more: list[Path] | None = None, sets: list[str] | None = None
 ) -> tuple[Log, str, tuple[str | None, str | None], Find, Find]:
     """Kafka, its servers, the names of the topic's serdes, and what finds those, to read and to write: as a job has them, if one is given."""

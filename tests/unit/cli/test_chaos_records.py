@@ -12,7 +12,7 @@ from samzapy.api.errors import ConfigurationError
 from samzapy.cli.chaos import _records
 from samzapy.cli.common import printable_json
 from samzapy.cli.lines import Shown
-from samzapy.cli.records import last_records
+from samzapy.cli.tail import last_records
 from samzapy.config.load import LoadedJob, load_job
 from samzapy.serde.registry import serde_named
 from samzapy.testing.chaos_plan import Recorded

@@ -12,7 +12,8 @@ import pytest
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.cli.chaos import _encoded
 from samzapy.cli.lines import LineForm, Shown
-from samzapy.cli.records import _Counted, _of_job, last_records, log_of, print_records, send_lines, why_nothing
+from samzapy.cli.records import log_of, of_job, send_lines
+from samzapy.cli.tail import _Counted, last_records, print_records, why_nothing
 from samzapy.model.marks import MARKS_KEY
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports import TopicSpec
@@ -220,10 +221,10 @@ def test_serdes_with_files_are_looked_for_in_the_working_directory(tmp_path: Pat
 def test_a_second_file_and_single_keys_apply_to_the_job_that_has_the_topic(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text("job: j\ntask: m:T\nkafka: {bootstrap.servers: 'b:1'}\ninputs: [{topic: in, key: string, value: string}]\n")
     (tmp_path / "more.yaml").write_text("inputs: [{topic: other, key: string, value: integer}]\n")
-    _, servers, names, *_ = _of_job(tmp_path / "job.yaml", "other", "", [tmp_path / "more.yaml"], ["kafka.bootstrap.servers=b:2"])
+    _, servers, names, *_ = of_job(tmp_path / "job.yaml", "other", "", [tmp_path / "more.yaml"], ["kafka.bootstrap.servers=b:2"])
     assert ("b:2", ("string", "integer")) == (servers, names)
     with pytest.raises(ConfigurationError, match="none is given"):
-        _of_job(None, "in", "b:1", None, ["id=2"])
+        of_job(None, "in", "b:1", None, ["id=2"])
 
 
 def test_of_a_topic_without_records_it_is_said_whether_it_had_some() -> None:
