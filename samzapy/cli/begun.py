@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.cli.this_process import process_age_s, process_start, this_process
+from samzapy.cli.this_process import is_seen_here, process_age_s, process_start, this_process
 from samzapy.config.schema import Settings
 from samzapy.model.bounded_json import NOT_UNDERSTOOD, read_object
 from samzapy.private_files import private_directory, read_private
@@ -29,6 +29,7 @@ FOLDER = "begun"
 MAX_BYTES = 4096
 MAX_FILES = 1000
 PROGRAM = "samzapy"
+KEPT_S = 7 * 86_400.0
 UNSAID_S = 30.0  # a process that is older has said which job it runs, or does not run one
 
 
@@ -74,7 +75,7 @@ class Begin:
         with suppress(OSError, ConfigurationError):
             private_directory(folder, Path(settings.state.dir))
             for path, other in _found(folder):
-                if other is None or me.is_gone(other.host, other.pid, other.process_start):
+                if other is None or me.is_gone(other.host, other.pid, other.process_start) or _is_of_old(other):
                     path.unlink(missing_ok=True)
             self._write(folder, begun)
             self._begun = begun
@@ -106,13 +107,18 @@ def begun_here(settings: Settings, job_file: Path) -> list[Begun]:
         begun
         for _, begun in _found(_folder(settings))
         if begun is not None
-        and begun.host == me.host
+        and is_seen_here(begun.host, begun.process_start)
         and not me.is_gone(begun.host, begun.pid, begun.process_start)
         and servers & set(begun.servers.split(","))
     ]
     if unsaid is not None and not _has_said(settings, unsaid.pid):
         found.append(unsaid)
     return sorted(found, key=lambda begun: -begun.began_ms)
+
+
+def _is_of_old(begun: Begun) -> bool:
+    """Of a container or a boot of this machine that has probably ended: nothing tells. If it runs after all, its lease still says so."""
+    return not is_seen_here(begun.host, begun.process_start) and time.time() - begun.began_ms / 1000 > KEPT_S
 
 
 def _has_said(settings: Settings, pid: int) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError, NotAuthorized, OwnedElsewhere, SamzapyError, StateRefused
 from samzapy.cli.begun import Begun, begun_here
+from samzapy.cli.common import say
 from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S, http_json, is_status
 from samzapy.cli.loading import load
 from samzapy.cli.this_process import is_gone, is_there
@@ -28,6 +29,7 @@ from samzapy.wiring.job_topics import job_of
 from samzapy.wiring.local_state import local_state
 
 HOST = "localhost"
+LOOK_S = 0.5
 SILENT_REMEDY = (
     "Ask again in some seconds. The run may be overloaded, suspended, or cut off from here. To stop it after a final commit, run `kill` with that process id on "
     "the host that is named above."
@@ -165,12 +167,29 @@ class Job:
             return f"{begun}, on this host, asked at {begun.url}"
         if lease is None or lease.ended:
             return ""
-        age_s = self.clock.now_ms() / 1000 - lease.renewed_ms / 1000
+        age_s, lease_s = (self.clock.now_ms() - lease.renewed_ms) / 1000, self.settings.containers.lease_ms / 1000
         if is_there(lease.host, lease.pid, lease.process_start):
             return f"process {lease.pid} on this host, asked at {lease.url}; it renewed its lease {age_s:.0f} s ago"
-        if not is_gone(lease.host, lease.pid, lease.process_start) and 0 <= age_s < self.settings.containers.lease_ms / 1000:
-            return f"process {lease.pid} on {lease.host}, asked at {lease.url}; it renewed its lease {age_s:.0f} s ago, and may have ended since"
+        if is_gone(lease.host, lease.pid, lease.process_start):
+            return ""
+        if abs(age_s) < lease_s:  # if the clocks of the two hosts agree; a run that is taken for one that lives does no harm
+            return f"process {lease.pid} on {lease.host}, asked at {lease.url}; it renewed its lease {max(age_s, 0):.0f} s ago, and may have ended since"
+        if self._is_renewed(lease, lease_s):
+            return f"process {lease.pid} on {lease.host}, asked at {lease.url}; it has just renewed its lease, and its clock and this host's differ"
         return ""
+
+    def _is_renewed(self, lease: LeaseRecord, lease_s: float) -> bool:
+        """Whether a run renews its lease in the time that one lasts, by this host's monotonic clock. Its wall clock may be wrong, and this host's too."""
+        say(
+            f"the lease of another run (process {lease.pid} on {lease.host}) has not ended; waiting up to {lease_s:g} s to see whether it is renewed"
+        )
+        until = self.clock.monotonic() + lease_s
+        while self.clock.monotonic() < until:
+            self.clock.sleep(LOOK_S)
+            found = self.lease()
+            if found != lease:
+                return found is not None and not found.ended
+        return False
 
     def killed(self, run_id: str, timeout_s: float) -> LeaseRecord | None:
         """The lease of this run, if it ended without a word: nothing answers, and its process is gone, or has not renewed its lease in time."""

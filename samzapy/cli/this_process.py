@@ -6,6 +6,9 @@ import getpass
 import os
 import resource
 import socket
+import sys
+import uuid
+from functools import cache
 from pathlib import Path
 
 from samzapy.api.errors import ConfigurationError
@@ -46,8 +49,24 @@ def refuse_too_little_address_space(soft_limit_bytes: int | None = None) -> None
         )
 
 
+@cache
+def process_table() -> str:
+    """Within which a process's number names one process: the boot of this machine, and the PID namespace, since a container has one of its own. Host
+    names do not say it: containers and machines may share one. "" where it cannot be known."""
+    if sys.platform != "linux":
+        return f"{uuid.getnode():x}"
+    try:
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()}/{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return ""
+
+
 def process_start(pid: int) -> str:
-    """When a process of this host began, as the kernel counts; "" where that cannot be known."""
+    """When a process began, as the kernel counts ("" where that cannot be known), and in which table it is: start@table."""
+    return f"{_ticks(pid)}@{process_table()}"
+
+
+def _ticks(pid: int) -> str:
     found = _stat(pid)
     return found[19] if len(found) > 19 else ""
 
@@ -61,16 +80,22 @@ def _stat(pid: int) -> list[str]:
 
 
 def process_age_s(pid: int) -> float | None:
-    """For how many seconds a process of this host is there; None where that cannot be known."""
+    """For how many seconds a process that is seen from here is there; None where that cannot be known."""
     try:
-        return float(Path("/proc/uptime").read_text().split()[0]) - int(process_start(pid)) / os.sysconf("SC_CLK_TCK")
+        return float(Path("/proc/uptime").read_text().split()[0]) - int(_ticks(pid)) / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError):
         return None
 
 
+def is_seen_here(host: str, start: str) -> bool:
+    """Whether a process with this `process_start` would be seen from here, if it were there. Earlier versions did not say in which table it is: it is not known."""
+    table = start.partition("@")[2]
+    return host == socket.gethostname() and bool(table) and table == process_table()
+
+
 def is_gone(host: str, pid: int, start: str) -> bool:
-    """Whether a process of this very host is provably not there any more; one that has ended and whose parent has not asked how is not."""
-    if host != socket.gethostname() or not pid:
+    """Whether a process that would be seen from here is provably not there any more; one that has ended and whose parent has not asked how is not."""
+    if not pid or not is_seen_here(host, start):
         return False
     try:
         os.kill(pid, 0)
@@ -78,9 +103,11 @@ def is_gone(host: str, pid: int, start: str) -> bool:
         return True
     except PermissionError:
         return False
-    return (bool(start) and process_start(pid) not in ("", start)) or _stat(pid)[:1] == ["Z"]
+    ticks = start.partition("@")[0]
+    return (bool(ticks) and _ticks(pid) not in ("", ticks)) or _stat(pid)[:1] == ["Z"]
 
 
 def is_there(host: str, pid: int, start: str) -> bool:
-    """Whether a process of this very host is provably there."""
-    return bool(pid and start) and host == socket.gethostname() and process_start(pid) == start and not is_gone(host, pid, start)
+    """Whether a process that would be seen from here is provably there."""
+    ticks = start.partition("@")[0]
+    return bool(pid and ticks) and is_seen_here(host, start) and _ticks(pid) == ticks and not is_gone(host, pid, start)

@@ -18,6 +18,7 @@ from samzapy.ports import Clock
 LOG = logging.getLogger("samzapy.coordinator")
 MAX_ERROR = 1000  # characters
 POLL_S = 0.5
+LIVES = 3  # so many renewals, while it does not answer; one may have been on its way when the run ended
 
 
 class Lease:
@@ -52,10 +53,10 @@ class Lease:
         for as long as one lasts, by this host's monotonic clock. What the hosts' wall clocks say decides nothing: they may differ, or jump.
 
         Raises:
-            OwnedElsewhere: it answers.
+            OwnedElsewhere: it answers, or goes on renewing its lease: then it lives, where this host cannot ask it.
         """
         watched: LeaseRecord | None = None
-        since = 0.0
+        since, renewals = 0.0, 0
         while True:
             ledger = read()
             lease = ledger.lease
@@ -72,7 +73,10 @@ class Lease:
                     lease.pid, lease.host, self._settings.lease_s,
                 )  # fmt: skip
             if lease != watched:
+                renewals += watched is not None
                 watched, since = lease, now
+            if renewals >= LIVES:
+                raise self._runs_elsewhere(lease)
             if now - since >= self._settings.lease_s:
                 return ledger
             self._clock.sleep(POLL_S)

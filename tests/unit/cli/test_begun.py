@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -80,10 +82,37 @@ def test_a_run_that_lives_and_does_not_answer_is_never_said_not_to_run(tmp_path:
     assert NOT_RUNNING == say_no_answer(job)
 
 
-@pytest.mark.parametrize(("pid", "host", "age_ms", "lives"), [
-    ("mine", "", 60_000, True), ("ended", "", 0, False), ("mine", "elsewhere", 2_000, True), ("mine", "elsewhere", 60_000, False),
+class SteppedClock(SystemClock):
+    """Its monotonic time passes only in sleeps; `each` is called in each."""
+
+    def __init__(self, each: Callable[[], object] = lambda: None) -> None:
+        self.passed_s, self._each = 0.0, each
+
+    def monotonic(self) -> float:  # type: ignore[override]
+        return self.passed_s
+
+    def sleep(self, seconds: float) -> None:
+        self.passed_s += seconds
+        self._each()
+
+
+ANOTHER_TABLE = "another boot/1"  # of a container with the same host name, or of another machine
+
+
+@pytest.mark.parametrize(("pid", "host", "table", "age_ms", "lives", "waits"), [
+    ("mine", "", "", 60_000, True, False),
+    ("ended", "", "", 0, False, False),
+    ("ended", "", ANOTHER_TABLE, 2_000, True, False),
+    ("ended", "", ANOTHER_TABLE, 60_000, False, True),
+    ("ended", "", None, 2_000, True, False),  # an earlier version did not say in which table
+    ("mine", "elsewhere", "", 2_000, True, False),
+    ("mine", "elsewhere", "", -5_000, True, False),  # its clock is ahead
+    ("mine", "elsewhere", "", 60_000, False, True),
+    ("mine", "elsewhere", "", -60_000, False, True),
 ])  # fmt: skip
-def test_what_a_lease_says_of_a_run_that_does_not_answer(tmp_path: Path, pid: str, host: str, age_ms: int, lives: bool) -> None:
+def test_what_a_lease_says_of_a_run_that_does_not_answer(
+    tmp_path: Path, pid: str, host: str, table: str | None, age_ms: int, lives: bool, waits: bool
+) -> None:
     mine, file = job_of(tmp_path)
     log = MemoryLog(MemoryCluster(SystemClock()))
     topic = job_names(mine).coordinator_topic
@@ -93,10 +122,46 @@ def test_what_a_lease_says_of_a_run_that_does_not_answer(tmp_path: Path, pid: st
     os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie until its parent asks
     me = this_process()
     number, start = (me.pid, me.start) if pid == "mine" else (ended.pid, start)
+    if table != "":
+        start = start.partition("@")[0] + ("" if table is None else f"@{table}")
     lease = LeaseRecord(run_id="r", url="http://127.0.0.1:1", host=host or me.host, pid=number, process_start=start, renewed_ms=SystemClock().now_ms() - age_ms)
     log.plain_producer("run").send(topic, lease.to_bytes(), LEASE_KEY, 0)
-    assert lives == bool(Job.of(load(file, None, None), log).silent())
+    job = Job.of(load(file, None, None), log)
+    job.clock = clock = SteppedClock()
+    assert lives == bool(job.silent())
+    assert waits == (clock.passed_s >= mine.containers.lease_ms / 1000)
     ended.wait()
+
+
+@pytest.mark.parametrize("age_ms", [60_000, -60_000, 40 * 86_400_000])
+def test_a_run_elsewhere_that_renews_its_lease_is_never_reset_whatever_its_clock_says(tmp_path: Path, age_ms: int) -> None:
+    mine, file = job_of(tmp_path)
+    log = MemoryLog(MemoryCluster(SystemClock()))
+    topic = job_names(mine).coordinator_topic
+    log.admin().create([TopicSpec(topic, 1, {"cleanup.policy": "compact"})])
+    lease = LeaseRecord(run_id="r", url="http://127.0.0.1:1", host="elsewhere", pid=1, process_start="s", renewed_ms=SystemClock().now_ms() - age_ms)
+
+    def renew() -> None:
+        nonlocal lease
+        if clock.passed_s % 3 == 0:
+            lease = replace(lease, renewed_ms=lease.renewed_ms + 3000)
+            log.plain_producer("run").send(topic, lease.to_bytes(), LEASE_KEY, 0)
+
+    log.plain_producer("run").send(topic, lease.to_bytes(), LEASE_KEY, 0)
+    job = Job.of(load(file, None, None), log)
+    job.clock = clock = SteppedClock(renew)
+    with pytest.raises(OwnedElsewhere, match="it has just renewed its lease"):
+        job.refuse_running()
+    assert 3.0 == clock.passed_s
+
+
+def test_a_run_of_another_container_with_this_host_name_did_not_begin_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, file = job_of(tmp_path)
+    with begin("run-1") as begun:
+        begun.of(mine)
+        assert [os.getpid()] == [found.pid for found in begun_here(mine, file)]
+        monkeypatch.setattr("samzapy.cli.this_process.process_table", lambda: ANOTHER_TABLE)
+        assert [] == begun_here(mine, file)
 
 
 def test_where_a_run_answers_is_known_here_without_the_coordinator_topic(tmp_path: Path) -> None:

@@ -104,6 +104,23 @@ def test_a_run_that_renews_its_lease_and_cannot_be_reached_is_not_taken_over_wha
         lease(parts, is_alive=lambda _: parts.clock.monotonic() - before > 60.0).await_the_other(read)
 
 
+def test_a_run_that_goes_on_renewing_its_lease_where_it_cannot_be_asked_is_told_of_and_not_waited_for_for_ever() -> None:
+    parts = Parts()
+    reads = 0
+
+    def read() -> Ledger:
+        nonlocal reads
+        reads += 1
+        if reads % 6 == 1:  # every three seconds
+            there(parts, url="http://127.0.0.1:1")
+        return parts.ledger()
+
+    before = parts.clock.monotonic()
+    with pytest.raises(OwnedElsewhere, match="is run by process 1 on there"):
+        lease(parts).await_the_other(read)
+    assert parts.clock.monotonic() - before < 2 * LEASE_S
+
+
 def test_without_any_lease_nobody_is_waited_for() -> None:
     parts = Parts()
     before = parts.clock.monotonic()
