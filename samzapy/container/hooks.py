@@ -13,6 +13,7 @@ from samzapy import failpoints
 from samzapy.api.context import JobInfo
 from samzapy.api.task import StreamTask
 from samzapy.container.collector import Collector
+from samzapy.container.context import Context
 from samzapy.container.facts import LoopTime
 from samzapy.container.failure import is_users, named, refuse_returned
 from samzapy.container.forked import end_child, watch
@@ -20,7 +21,7 @@ from samzapy.container.ownership import Ownership
 from samzapy.container.process_with_time import with_time, with_times
 from samzapy.container.requests import Requests
 from samzapy.container.spec import ContainerSpec
-from samzapy.container.task_instance import Context, TaskInstance
+from samzapy.container.task_instance import TaskInstance
 from samzapy.container.transaction import Transaction
 from samzapy.own_loggers import keep_on
 from samzapy.ports import PlainProducer

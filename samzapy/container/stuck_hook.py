@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 CALLERS = {str(Path(__file__).with_name(name).resolve()) for name in ("hooks.py", "processing.py")}  # of hooks
 LOOP = ("_process", "_attempt")
 # What of samzapy calls code of the user's between the loop and a hook: programs of streams, serdes, and what hands records over.
-_OF_CONTAINER = ("batches", "envelopes", "hot_loop", "process_with_time", "task_instance", "tracing")
+_OF_CONTAINER = ("batches", "context", "envelopes", "hot_loop", "process_with_time", "task_instance", "tracing")
 BETWEEN = ("streams", "serde", *(f"container/{name}.py" for name in _OF_CONTAINER), "wiring/event_time.py")
 PROGRAM = str(PACKAGE / "streams" / "<program>")  # the file that generated code says it is of
 

@@ -34,8 +34,6 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import ContainerRecord, container_key
 from samzapy.ports import Message
 from samzapy.readers import read_to_end
-from samzapy.serde.registered import RegistrySerde
-from samzapy.serde.registry import NamedSerde
 from samzapy.testing.event_time import EventTime, clock_at
 from samzapy.testing.failing import ends_the_run
 from samzapy.testing.harness_job import AnyJob, HarnessJob, as_dict, named, seconds_of
@@ -113,8 +111,8 @@ class Harness(EventTime):
             ConfigurationError: no input has that name. SerdeError: the serdes cannot encode it. ValueError: a timestamp below 1.
         """
         spec = named("input", topic, {i.topic: i for i in self._job.settings.inputs})
-        raw_key = None if key is None else self._writing(spec.key, topic, KEY).encode(key)
-        raw = None if value is None else self._writing(PREFIX + schema if schema else spec.value, topic, VALUE).encode(value)
+        raw_key = None if key is None else self._job.writing(spec.key, topic, KEY).encode(key)
+        raw = None if value is None else self._job.writing(PREFIX + schema if schema else spec.value, topic, VALUE).encode(value)
         self.send_raw(
             topic, raw, raw_key, 0 if partition is None and key is None else -1 if partition is None else partition, timestamp, headers
         )
@@ -303,13 +301,6 @@ class Harness(EventTime):
         """A directory for local stores; deleted with the harness, even if that is never closed."""
         self._scratch = Path(tempfile.mkdtemp(prefix="samzapy-harness-"))
         self._drop_scratch = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
-
-    def _writing(self, name: str, topic: str, part: str) -> NamedSerde:
-        """A serde that may write: what it needs in the registry is registered there."""
-        serde = self._job.serdes.of(name, topic, part)
-        if isinstance(serde, RegistrySerde):
-            serde.ready(register=True)
-        return serde
 
     def _known(self, topic: str) -> int:
         """How many partitions a topic of the job has.

@@ -18,6 +18,8 @@ from samzapy.config.tree import dotted, from_plain, plain
 from samzapy.config.units import parse_duration
 from samzapy.plan.topics import INTERNAL, what_is_wrong
 from samzapy.ports import Log, SchemaRegistry, TopicSpec
+from samzapy.serde.registered import RegistrySerde
+from samzapy.serde.registry import NamedSerde
 from samzapy.streams.app import App
 from samzapy.streams.expand import sections as sections_of
 from samzapy.wiring.growing_topics import growing
@@ -85,6 +87,13 @@ class HarnessJob:
         else:
             user = tasks_of(settings, folders, job if isinstance(job, App) else None, check=True, serdes=serdes)
         return cls(document, settings, JobTopics.of(settings), folders, user, serdes)
+
+    def writing(self, name: str, topic: str, part: str) -> NamedSerde:
+        """A serde that may write: what it needs in the registry is registered there."""
+        serde = self.serdes.of(name, topic, part)
+        if isinstance(serde, RegistrySerde):
+            serde.ready(register=True)
+        return serde
 
     def create_topics(self, log: Log, tasks: int) -> list[str]:
         """Create those of the job's topics that are not there yet, inputs with `tasks` partitions. Returns the names of all.
