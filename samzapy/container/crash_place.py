@@ -1,8 +1,10 @@
-"""Where a container's code was when its process could not report it: native code that crashed, or that held the interpreter's lock.
+"""Where a container's code was when its process could not report it: native code that crashed, or that held the interpreter's lock, or a hook that
+called `os._exit()`.
 
 Python's faulthandler needs no lock: it writes the stacks of all threads into a file when the process crashes, or when the heartbeat's thread
 has not run for half of the lease. Heard again, the process says so itself; else the driver reads the file, if it is on its host. The next container
-on this host reads the file, says what is in it, and removes it. That may be long after: so the file begins with its process's id, and where a
+on this host reads the file, says what is in it, and removes it. For `os._exit()`, which nothing notices, the stack is written before it is called:
+Spark does not tell with which code a process ended. That may be long after: so the file begins with its process's id, and where a
 container died elsewhere meanwhile, nobody takes an old stack for that death's.
 """
 
@@ -13,12 +15,15 @@ import faulthandler
 import logging
 import os
 import re
+import sys
+import threading
 import time
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.container.stuck_hook import CALLERS, of_users
+from samzapy.container.stuck_hook import CALLERS, of_users, user_frames
 from samzapy.model import lease_times
 from samzapy.model.process_end import WATCHDOG
 from samzapy.printable import printable
@@ -26,7 +31,7 @@ from samzapy.private_files import private_directory, read_private
 
 LOG = logging.getLogger("samzapy.container")
 MAX_BYTES = 256 << 10
-MAX_FRAMES = 5
+MAX_FRAMES, MAX_DEPTH = 5, 100
 MAX_DIGITS = 20
 CUT = "..."
 _OF = re.compile(r"process (\d+)\n")
@@ -52,6 +57,7 @@ class Trace:
         self.held: list[dict[str, Any]] = []
         self._times = 0
         self._file: int | None = None
+        self._exit = os._exit
         self._head = f"process {os.getpid()}\n".encode()
         self.predecessor_at, self.predecessor_pid = "", 0
         try:
@@ -66,6 +72,7 @@ class Trace:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             os.write(self._file, self._head)
             faulthandler.enable(self._file)
+            os._exit = self._leave
         except ConfigurationError as error:
             LOG.warning("if this process crashes, nothing will show at which line of the code: %s", error)
         except OSError as error:
@@ -93,6 +100,7 @@ class Trace:
     def close(self) -> None:
         """The process ends in an orderly way: no trace is needed."""
         if self._file is not None:
+            os._exit = self._exit
             faulthandler.cancel_dump_traceback_later()
             faulthandler.disable()
             with contextlib.suppress(FileNotFoundError):
@@ -100,6 +108,22 @@ class Trace:
                     self._path.unlink(missing_ok=True)
             os.close(self._file)
             self._file = None
+
+    def _leave(self, status: int) -> NoReturn:
+        """os._exit(); a hook that calls it leaves its stack, as a crash does. A forked copy of this process, and samzapy itself, leave none."""
+        is_ours = self._file is not None and f"process {os.getpid()}\n".encode() == self._head
+        if self._file is not None and is_ours and user_frames(threading.get_ident())[0]:
+            os.write(self._file, _stack(sys._getframe(1)).encode(errors="replace")[:MAX_BYTES])
+        self._exit(status)
+
+
+def _stack(frame: FrameType | None) -> str:
+    """As faulthandler writes it, innermost first."""
+    lines = ["Current thread (most recent call first):"]
+    while frame is not None and len(lines) <= MAX_DEPTH:
+        lines.append(f'  File "{frame.f_code.co_filename}", line {frame.f_lineno} in {frame.f_code.co_name}')
+        frame = frame.f_back
+    return "\n".join([*lines, f"  {CUT}"] if frame is not None else lines) + "\n"
 
 
 def left_by(path: Path, pid: int) -> str:

@@ -32,7 +32,7 @@ trace.arm()
 bench.drain(container)
 """
 DEADLY = """
-import ctypes, re, sys
+import ctypes, os, re, sys
 from samzapy import StreamTask
 class Task(StreamTask):
     def process(self, envelope, collector, coordinator):
@@ -40,12 +40,13 @@ class Task(StreamTask):
     def work(self):
         {line}
 """
+EXIT = "os._exit(3)"
 CRASH = "ctypes.string_at(0)"
 HOLD = 're.match(r"(a|aa)+$", "a" * 60 + "b")'
 
 
-@pytest.mark.parametrize(("line", "lease_s"), [(CRASH, 60.0), (HOLD, 2.0)])
-def test_a_crash_and_a_lock_that_is_held_leave_the_line_of_the_users_code(tmp_path: Path, line: str, lease_s: float) -> None:
+@pytest.mark.parametrize(("line", "lease_s"), [(CRASH, 60.0), (EXIT, 60.0), (HOLD, 2.0)])
+def test_a_crash_an_exit_and_a_lock_that_is_held_leave_the_line_of_the_users_code(tmp_path: Path, line: str, lease_s: float) -> None:
     trace = tmp_path / "made" / "trace"
     (tmp_path / "deadly.py").write_text(DEADLY.format(line=line))
     program = RUN.format(folder=str(tmp_path), trace=str(trace), lease_s=lease_s, state=str(tmp_path / "state"))
@@ -53,6 +54,8 @@ def test_a_crash_and_a_lock_that_is_held_leave_the_line_of_the_users_code(tmp_pa
     try:
         if line is CRASH:
             assert process.wait(60) < 0
+        elif line is EXIT:
+            assert 3 == process.wait(60)
         else:
             _await_text(process, trace)
     finally:
@@ -60,7 +63,7 @@ def test_a_crash_and_a_lock_that_is_held_leave_the_line_of_the_users_code(tmp_pa
         process.wait(60)
     found = Trace(trace, 60.0)
     try:
-        assert found.predecessor_at.startswith("deadly.py:6 in process > deadly.py:8 in work > ")
+        assert found.predecessor_at.startswith("deadly.py:6 in process > deadly.py:8 in work")
         assert process.pid == found.predecessor_pid
     finally:
         found.close()
