@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from samzapy.api.errors import ConfigurationError, OffsetOutOfRange, StateMismatch, StateRefused
 from samzapy.config.schema import Settings
@@ -25,7 +25,7 @@ from samzapy.plan.start_refusals import Refuse, replaced
 from samzapy.plan.state_compatibility import other_inputs, refusal
 from samzapy.ports import Clock, Consumer, Log, TopicFacts
 from samzapy.readers import decided_bounds, newest_checkpoints, read_ranges
-from samzapy.wiring.fingerprint import fingerprint
+from samzapy.wiring.fingerprint import fingerprint, serde_subjects
 from samzapy.wiring.job_topics import JobTopics, job_of
 from samzapy.wiring.serdes import Serdes
 
@@ -131,6 +131,7 @@ def committed_entries(settings: Settings, store: str, log: Log, clock: Clock) ->
         checkpoints = read_checkpoints(settings, admin.topics([checkpoint_topic]), log, clock)
         facts = admin.topics([topic]).get(topic)  # asked for later: it was there before a checkpoint named it
     refuse_replaced(topic, store, facts, checkpoints)
+    refuse_other_serdes(settings, store, checkpoints.values())
     if facts is None:
         return
     refuse_foreign(settings, store, facts, checkpoints, log, clock)
@@ -157,6 +158,20 @@ def refuse_replaced(topic: str, store: str, facts: TopicFacts | None, checkpoint
         mark = checkpoint.stores.get(store)
         if mark is not None:
             refuse(store, checkpoint.task, replaced(topic, partition, facts.topic_id if facts else "", mark))
+
+
+def refuse_other_serdes(settings: Settings, store: str, checkpoints: Iterable[Checkpoint]) -> None:
+    """Check that the store's serdes are those that wrote it, as a run does: others may read its bytes as something else.
+
+    Raises:
+        StateMismatch: they are others.
+    """
+    now = serde_subjects(store, settings.stores[store])
+    for checkpoint in checkpoints:
+        was = {subject: how for subject, how in checkpoint.fingerprint.items() if subject in now}
+        refused = refusal(replace(checkpoint, fingerprint=was, stores={}), now, {})
+        if refused is not None:
+            raise StateMismatch(f"{checkpoint.task}: {refused.reason}", refused.remedy)
 
 
 def refuse_foreign(

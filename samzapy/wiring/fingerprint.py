@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from samzapy.config.registered import stored_form
-from samzapy.config.schema import Settings
+from samzapy.config.schema import Settings, StoreSettings
 from samzapy.model.job_model import TaskModel
 from samzapy.plan.forgetting import (
     EVERY_TASK,
@@ -33,6 +33,11 @@ def fingerprint(settings: Settings, tasks: Mapping[str, TaskModel], internal: Ma
     return {**_of_job_file(settings, tasks, internal), **lie, **serdes.key_fields(), **serdes.layouts(), **operators}
 
 
+def serde_subjects(name: str, store: StoreSettings) -> dict[str, str]:
+    """With which serdes a store's bytes are written."""
+    return {store_subject(name, "key serde"): store.key, store_subject(name, "value serde"): stored_form(store.value)}
+
+
 def key_partitions(settings: Settings, tasks: Mapping[str, TaskModel]) -> dict[str, str]:
     """By store of a program, in how many partitions its keys lie: a store may come to lie after another topic, but only after one that gives each key to
     the same task."""
@@ -55,9 +60,7 @@ def _of_job_file(settings: Settings, tasks: Mapping[str, TaskModel], internal: M
     result = {"task count": str(len(tasks))} if names.is_bound else {}
     result |= {partitions_subject(topic): str(internal[topic]) for topic in names.keyed if topic in internal}
     for name, topic in sorted(names.changelogs.items()):
-        store = settings.stores[name]
-        result[store_subject(name, "key serde")] = store.key
-        result[store_subject(name, "value serde")] = stored_form(store.value)
+        result |= serde_subjects(name, settings.stores[name])
         result[store_subject(name, "changelog")] = topic
     kinds = {"record": OF_RECORD, "processing": OF_CLOCK}
     if settings.app is None:

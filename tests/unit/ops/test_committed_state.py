@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from samzapy import StreamTask
 from samzapy.api.errors import ClusterUnreachable, StateMismatch, StateRefused
 from samzapy.config.document import settings_from_document
 from samzapy.config.schema import Settings
@@ -177,6 +178,29 @@ def test_before_the_first_run_there_is_no_state(tmp_path: Path) -> None:
     assert {} == exported(story)
     story.bench.cluster.delete(CHANGELOG)
     assert {} == exported(story)
+
+
+class Counting(StreamTask):
+    def init(self, context):
+        self.counts = context.get_store("counts")
+
+    def process(self, envelope, collector, coordinator):
+        self.counts.put(envelope.key, 1)
+
+
+@pytest.mark.parametrize(("other", "what"), [({"value": "string"}, "value serde"), ({"key": "bytes"}, "key serde"), ({}, "")])
+def test_no_state_is_shown_by_another_serde_than_wrote_it(other: dict[str, str], what: str) -> None:
+    job = {"inputs": [{"topic": "in", "key": "string", "value": "string"}], "stores": {"counts": {"key": "string", "value": "integer"}}}
+    now = {**job, "stores": {"counts": {"key": "string", "value": "integer", **other}}}
+    with Harness(Counting, **job) as h:
+        h.send("in", "x", key="a")
+        h.run()
+        entries = committed_entries(HarnessJob.of(Counting, (), now, MemoryRegistry()).settings, "counts", h.log, h.clock)
+        if not what:
+            assert 1 == len(list(entries))
+            return
+        with pytest.raises(StateMismatch, match=f"store 'counts' {what}"):
+            list(entries)
 
 
 def test_a_commit_of_the_running_job_in_between_is_no_loss(tmp_path: Path) -> None:
