@@ -23,8 +23,11 @@ from samzapy.cli.time_limit import within
 from samzapy.coordinator.token import read_token, token_path
 from samzapy.model.states import ContainerState, JobState
 
-Timeout = Annotated[float, typer.Option(help="How long to wait for it to finish, in seconds; 5 more if Kafka does not answer.", min=0)]
-TokenFile = Annotated[Path | None, typer.Option(help="File with the run's token, if it is not in this machine's state directory.", show_default=False)]
+Timeout = Annotated[float, typer.Option(help="Seconds to wait until it is done; the command may take 5 more if Kafka does not answer.", min=0)]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(help="File with the run's token. Needed only if the run was started on another machine or with another `state.dir`.", show_default=False),
+]
 AT_WORK = (ContainerState.RUNNING, ContainerState.STOPPED)  # stopped: all its tasks asked for shutdown()
 NOTHING = "nothing was changed"
 LOOK_S = 0.2
@@ -56,7 +59,7 @@ def _stop(job: Job, timeout: float, token_file: Path | None, known: list[str]) -
                 say("stopped")
                 return 0
             if (lease := job.killed(run.status["run_id"], _left(deadline))) is not None:
-                say(f"{job} ended before it had stopped in order, and goes on after its last commit when it is started; {last_run(lease)}")
+                say(f"{job} was killed while it was stopping. Nothing committed is lost: the next run continues from the last commit; {last_run(lease)}")
                 return 1
             time.sleep(LOOK_S)
     say(f"the job is still stopping after {timeout:.0f} s")

@@ -29,7 +29,7 @@ from samzapy.wiring.tasks import tasks_of
 app = typer.Typer(help="Show a job's checkpoints, and set where it continues.", no_args_is_help=True)
 Earliest = Annotated[bool, typer.Option("--to-earliest", help="To the oldest record.")]
 Latest = Annotated[bool, typer.Option("--to-latest", help="To the end.")]
-Offset = Annotated[int | None, typer.Option("--to-offset", min=0, metavar="N", help="To this next offset.", show_default=False)]
+Offset = Annotated[int | None, typer.Option("--to-offset", min=0, metavar="N", help="To this offset: it is the next one that is read.", show_default=False)]
 Time = Annotated[
     str | None,
     typer.Option(

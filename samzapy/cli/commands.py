@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "lag": ("lag:lag", "The lag of the job in each input partition, whether it runs or not."),
     "plan": ("plan:plan", "What `run` would do: tasks, containers, hosts, topics to create."),
     "topics": ("inspect:topics", "The topics that the job needs: expected and actual; exit code 4 if one is wrong, or missing and not created by `run`."),
-    "reset": ("reset:reset", "Remove state, changelogs and checkpoints of a stopped job: the next run starts from the beginning."),
+    "reset": ("reset:reset", "Delete all state and checkpoints of a stopped job: the next run reads each input from its `start`."),
     "send": ("records:send", "Send lines from stdin as records."),
     "tail": ("tail:tail", "Show records as a read_committed reader sees them: partition@offset, key, value, headers."),
     "init": ("init:init", "Create a working example job in a new directory: task, job file, unit test, README."),
@@ -40,7 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "jobs": ("jobs:jobs", "The jobs of a Kafka cluster: which run, where, and how the last run of each ended."),
     "completion": ("completion:completion", "Print a script with which a shell completes commands, options, files, and names of stores, topics and tasks."),
     "checkpoint": ("checkpoint:app", "Show a job's checkpoints, and set where it continues."),
-    "state": ("state:app", "Show and restore stores."),
+    "state": ("state:app", "Show, export, check, rebuild and delete a job's stores."),
     "dlq": ("dlq:app", "Show dead letters, replay or discard them."),
     "dev": ("dev:app", "A real Kafka and a real Spark on this machine, for development."),
 }

@@ -42,7 +42,9 @@ def reset(
     execute: Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove state, changelogs and checkpoints of a stopped job: the next run starts from the beginning."""
+    """Delete all state and checkpoints of a stopped job: the next run reads each input from its `start`.
+
+    That is the oldest record, or with `start: latest` only new ones. Dead letters, inputs and outputs stay."""
     if drop_orders and not coordinator:
         raise ConfigurationError("--drop-orders is an option of --coordinator.", "Leave it out: without --coordinator a waiting `checkpoint set` is lost anyway.")
     job = Job(file, more, sets)

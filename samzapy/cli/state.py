@@ -27,7 +27,7 @@ from samzapy.ops.shown import read, text_of
 from samzapy.printable import printable
 from samzapy.wiring.serdes import KEY, VALUE, Serdes
 
-app = typer.Typer(help="Show and restore stores.", no_args_is_help=True)
+app = typer.Typer(help="Show, export, check, rebuild and delete a job's stores.", no_args_is_help=True)
 StoreName = Annotated[str, typer.Argument(metavar="STORE", help="The store's name in the job file.", show_default=False)]
 NOT_FOUND = 1
 IsBase64 = Annotated[bool, typer.Option("--base64", help="The key, or the PREFIX of keys, is given in base64: its bytes, as `key_base64` has them.")]

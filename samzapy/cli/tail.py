@@ -33,10 +33,11 @@ def tail(
     servers: Servers = "localhost:9092",
     from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Begin at the oldest record.")] = False,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Wait for new records, until Ctrl-C; starts at the end unless --from-beginning.")
+        bool, typer.Option("--follow", "-f", help="Wait for new records until Ctrl-C; without --from-beginning only those that arrive from now on.")
     ] = False,
     max_records: Annotated[
-        int | None, typer.Option("--max", min=1, metavar="N", help=f"Stop after N records; the last {LAST} by default.", show_default=False)
+        int | None,
+        typer.Option("--max", min=1, metavar="N", help=f"Show at most N records (with --follow: then stop); the last {LAST} by default.", show_default=False),
     ] = None,
     key_serde: Annotated[
         str | None, typer.Option(help=f"The serde of keys: {SERDES}; by default they are shown as text.", show_default=False)

@@ -18,7 +18,9 @@ def validate(
     file: JobFile,
     more: MoreFiles = None,
     sets: Sets = None,
-    connect: Annotated[bool, typer.Option("--connect", help="Also ask Kafka: topics, partitions, settings.")] = False,
+    connect: Annotated[
+        bool, typer.Option("--connect", help="Also ask Kafka and the Schema Registry whether a run could start: topics, settings, permissions, schemas.")
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Show all errors of a job file; exit code 2 if there are any. With --connect, the run's exit code if a run would be refused."""

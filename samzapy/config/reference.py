@@ -134,7 +134,8 @@ def _kind(annotation: Any) -> str:
         return "whole number"
     if text.startswith("tuple"):
         return "list"
-    if text.startswith("dict") or (isinstance(annotation, type) and issubclass(annotation, Section)):
+    kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
+    if text.startswith("dict") or any(issubclass(kind, Section) for kind in kinds):
         return "map"
     return "text"
 

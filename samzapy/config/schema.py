@@ -108,9 +108,9 @@ class InputSettings(Section):
     start: Start = Field("earliest", description="Where a task starts to read an input that its checkpoint does not have: earliest or latest.")
     bootstrap: Flag = Field(
         False,
-        description="Read to its end before any other input is read. In a job without stores, or with a store of `changelog: false`, each start reads it "
-        "again from its beginning. That only fills the stores without a changelog again; nothing else is repeated. A store with a changelog that is added "
-        "later starts empty: for it, the input is read once more in the same way.",
+        description="true: a task reads this input to its end before its other inputs. A job without stores, or with a store that has `changelog: false`, "
+        "reads it again at each start; that only fills stores without a changelog. If you add a store with a changelog later, the input is read once more, "
+        "to fill that store.",
     )
     broadcast: Flag = Field(False, description="Every task reads all partitions of the topic.")
     on_out_of_range: OutOfRange = Field(
@@ -125,7 +125,9 @@ class OutputSettings(Section):
     topic: Topic = Field(description="The topic.", examples=["page-view-counts"])
     key: Serde = Field("bytes", description="Serde of keys.")
     value: Serde = Field("bytes", description="Serde of values.")
-    partitions: Partitions | None = Field(None, description="Number of partitions with which `samzapy topics --create` creates it.")
+    partitions: Partitions | None = Field(
+        None, description="Number of partitions with which `samzapy topics --create` or `samzapy run --create-topics` creates it; without it they do not."
+    )
 
 
 class StoreSettings(Section):
@@ -197,7 +199,11 @@ class CommitSettings(Section):
         description="exactly_once: outputs are in the transaction; at_least_once: outputs are sent immediately. State is exact with both.",
     )
     timeout_ms: Duration = Field(60_000, alias="timeout", description="How long a transaction may take; at most the brokers' `transaction.max.timeout.ms`.")
-    max_uncommitted_bytes: Size = Field(64 << 20, alias="max_uncommitted", description="A container commits early when its uncommitted changes reach this size.")
+    max_uncommitted_bytes: Size = Field(
+        64 << 20,
+        alias="max_uncommitted",
+        description="A container commits early when its uncommitted store changes and the records sent since the last commit reach this size together.",
+    )
 
 
 class OnErrorSettings(Section):
@@ -231,7 +237,10 @@ class ContainerSettings(Section):
         lease_times.HEARTBEAT_MS, alias="heartbeat", description="Time between a container's reports to the coordinator; two times this must be less than `lease`."
     )
     lease_ms: Duration = Field(
-        lease_times.LEASE_MS, alias="lease", description="How long a container that is not heard keeps its tasks; less than `commit.timeout`."
+        lease_times.LEASE_MS,
+        alias="lease",
+        description="After this long without a heartbeat of a container, its tasks go to others; also how long a coordinator counts as alive. Less than "
+        "`commit.timeout`.",
     )
 
 
@@ -283,7 +292,11 @@ class Settings(Section):
     schema_registry: SchemaRegistrySettings | None = Field(None, description="The Schema Registry, if a serde uses it.")
     commit: CommitSettings = Field(default_factory=lambda: CommitSettings.model_validate({}), description="Commits.")
     window_ms: Duration | None = Field(None, alias="window", description="The interval at which `window()` is called; never by default.")
-    on_error: OnErrorSettings = Field(default_factory=lambda: OnErrorSettings.model_validate({}), description="What to do about exceptions in `process`.")
+    on_error: OnErrorSettings = Field(
+        default_factory=lambda: OnErrorSettings.model_validate({}),
+        description="What to do about a record that cannot be processed: it cannot be decoded, `process` raises or hangs, it kills its process, or Kafka "
+        "refuses what was sent for it. Errors in `init`, `window()` and `end_of_stream`, and stored values that cannot be read, always stop the job.",
+    )
     containers: ContainerSettings = Field(default_factory=lambda: ContainerSettings.model_validate({}), description="Containers.")
     state: StateSettings = Field(default_factory=lambda: StateSettings.model_validate({}), description="Local state.")
     spark: SparkSettings = Field(default_factory=lambda: SparkSettings.model_validate({}), description="Spark.")

@@ -68,10 +68,10 @@ class LoopWatch:
             return
         if self._stuck_logged_at != seen_at:
             self._stuck_logged_at = seen_at
+            then = f"after {self._stuck_hook_s:.0f} s (commit.timeout) this process ends itself" if is_running else "it may: the container is still starting"
             LOG.warning(
-                "container %d: a hook%s has not returned for %.0f s; after %.0f s (commit.timeout) this process ends itself. The hook is at\n  %s",
-                self._number, record, silent_s, self._stuck_hook_s, "\n  ".join(stack),
-            )  # fmt: skip
+                "container %d: a hook%s has not returned for %.0f s; %s. The hook is at\n  %s", self._number, record, silent_s, then, "\n  ".join(stack)
+            )
         if silent_s >= self._stuck_hook_s and is_running:
             self._end(
                 f"{TaskError.code}: a hook{record} did not return within commit.timeout ({self._stuck_hook_s:.0f} s); it was at {stack[-1]}", True

@@ -126,11 +126,11 @@ def resolve(target: Target, bounds: Mapping[TopicPartition, Bounds], at_time: Ma
         return {partition: b.end for partition, b in bounds.items()}
     if target.offset is None:
         return {partition: min(max(at_time[partition], b.start), b.end) for partition, b in bounds.items()}
-    wrong = [f"{partition} holds [{b.start}, {b.end})" for partition, b in bounds.items() if not b.start <= target.offset <= b.end]
+    wrong = [f"{partition} allows {b.start} to {b.end} (its end)" for partition, b in bounds.items() if not b.start <= target.offset <= b.end]
     if wrong:
         raise ConfigurationError(
             f"--to-offset {target.offset} is out of range: {', '.join(wrong)}.",
-            "Choose one that each has (its end is allowed), or narrow it down with --topic and --partition.",
+            "Choose an offset that all of them allow, or name one partition with --topic and --partition.",
         )
     return dict.fromkeys(bounds, target.offset)
 

@@ -265,7 +265,7 @@ def test_lost_checkpoints_are_told_by_an_order_for_every_input_and_by_no_other(t
 
 def test_an_offset_out_of_range_is_refused_with_every_bound_and_the_job_is_given_back(tmp_path: Path) -> None:
     story = Story(tmp_path, ("a", 1), ("b", 2), partitions=2)
-    with pytest.raises(ConfigurationError, match=r"--to-offset 3 is out of range: in\[0\] holds \[0, 2\), in\[1\] holds \[0, 2\)"):
+    with pytest.raises(ConfigurationError, match=r"--to-offset 3 is out of range: in\[0\] allows 0 to 2 \(its end\), in\[1\] allows 0 to 2 \(its end\)"):
         story.set(Target(offset=3), reset=True)
     ledger = story.ledger()
     assert {} == ledger.startpoints
