@@ -18,7 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "stop": ("change:stop", "Stop the running job after a final commit; exit code 3 if it is not running."),
     "scale": ("change:scale", "Change the number of containers; only tasks that have to move are moved."),
     "restart": ("change:restart", "Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded."),
-    "pause": ("pause:pause", "Pause the running job: it processes nothing until `samzapy resume`."),
+    "pause": ("pause:pause", "Pause the running job: it processes nothing until `samzapy resume JOB.yaml`."),
     "resume": ("pause:resume", "Let a paused job continue where it stopped."),
     "commit": ("pause:commit", "Let every container of the running job commit now, and wait until all have: before an upgrade, or a copy of an output."),
     "validate": ("validate:validate", "Show all errors of a job file; exit code 2 if there are any."),

@@ -25,7 +25,7 @@ def pause(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
-    """Pause the running job: it processes nothing until `samzapy resume`. Its containers commit first, and keep their tasks and state.
+    """Pause the running job: it processes nothing until `samzapy resume JOB.yaml`. Its containers commit first, and keep their tasks and state.
 
     A container that restarts stays paused. The pause ends with the run: a later `samzapy run` is not paused."""
     job = Job(file, more, sets)

@@ -43,12 +43,12 @@ def test_an_offset_lies_between_start_and_end_inclusive(offset: int, fits: bool)
     if fits:
         assert {A: offset} == resolve(Target(offset=offset), {A: BOUNDS[A]}, {})
     else:
-        with pytest.raises(ConfigurationError, match=r"in\[0\] holds \[10, 20\)"):
+        with pytest.raises(ConfigurationError, match=r"in\[0\] allows 10 to 20 \(its end\)"):
             resolve(Target(offset=offset), {A: BOUNDS[A]}, {})
 
 
 def test_every_partition_that_does_not_hold_the_offset_is_named() -> None:
-    with pytest.raises(ConfigurationError, match=r"in\[0\] holds \[10, 20\), in\[1\] holds \[0, 5\)"):
+    with pytest.raises(ConfigurationError, match=r"in\[0\] allows 10 to 20 \(its end\), in\[1\] allows 0 to 5 \(its end\)"):
         resolve(Target(offset=7), BOUNDS, {})
 
 
