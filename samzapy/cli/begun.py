@@ -29,7 +29,7 @@ FOLDER = "begun"
 MAX_BYTES = 4096
 MAX_FILES = 1000
 PROGRAM = "samzapy"
-KEPT_S = 7 * 86_400.0
+KEPT_S = 7 * 86_400.0  # of a process that cannot be seen from here
 UNSAID_S = 30.0  # a process that is older has said which job it runs, or does not run one
 
 

@@ -131,15 +131,17 @@ def test_the_clock_of_all_processes_is_set_and_nothing_is_lost_or_doubled(kafka:
 
     with job.running("--local", limit=moved) as run:
         with job.busy():
-            before = {c["id"]: c["pid"] for c in run.until_running()["containers"]}
+            run.until_running()
             for seconds in STEPS_S:
                 set_clock(file, seconds)
                 threading.Event().wait(5.0)
                 run.until(lambda s: s["state"] == "RUNNING")
-        status = run.until_caught_up(job.ends())
-        assert before == {c["id"]: c["pid"] for c in status["containers"]}, "no container died for it"
+        run.until_caught_up(job.ends())
         assert 0 == run.stop()
     assert [] == job.wrong()
+    ends = [line for line in run.log_tail(1_000_000).splitlines() if " (process " in line and "exit code" in line]
+    assert all("this host's clock was set back by" in line for line in ends), ends
+    assert len(ends) <= 2 * 4, "once for each container and each of four times that it was set back"
 
 
 def test_records_are_committed_though_the_clock_was_set_back_a_day_and_no_more_records_come(kafka: str, tmp_path: Path, unique: str) -> None:

@@ -63,7 +63,8 @@ def test_a_crash_an_exit_and_a_lock_that_is_held_leave_the_line_of_the_users_cod
         process.wait(60)
     found = Trace(trace, 60.0)
     try:
-        assert found.predecessor_at.startswith("deadly.py:6 in process > deadly.py:8 in work")
+        hook = "deadly.py:6 in process > deadly.py:8 in work"
+        assert found.predecessor_at == hook if line is EXIT else found.predecessor_at.startswith(hook + " > ")
         assert process.pid == found.predecessor_pid
     finally:
         found.close()
