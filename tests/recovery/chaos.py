@@ -57,7 +57,7 @@ STORMY = (
 )  # fmt: skip
 BROKER_AWAY_S = 6.0
 ZOMBIE_S = 5.0  # in which a container that was stopped beyond its lease has to end when it wakes
-FULL_S = 30.0  # in which a full disk must have been met: stores are flushed every ten seconds
+FLUSHED_S = 30.0  # in which every store is flushed, which is done each ten seconds: until then a full disk and damaged files must have been met
 LOCAL, SPARK = "local", "Spark"
 
 
@@ -288,7 +288,7 @@ def _disk_full(world: World, step: Step, _: float) -> bool:
                 file.write(bytes(1 << 16))
         except OSError:
             fault.note = f"{file.tell() >> 20} MiB of ballast"
-    deadline = time.monotonic() + FULL_S
+    deadline = time.monotonic() + FLUSHED_S
     while fault_run.job.exited() is None and time.monotonic() < deadline:
         world.passed(0.1)
     code = fault_run.job.exited()
