@@ -159,8 +159,8 @@ def _tasks(tasks: Sequence[Mapping[str, Any]]) -> _Columns:
             rate(t.get("rate")), "-" if busy is None else f"{100 * busy:.0f}", "-" if t.get("us") is None else f"{t['us']:,.0f}",
             number(t.get("processed")), Text(printable(t.get("reason", ""))),
         ))  # fmt: skip
-    names = ("TASK", "STATE", "CONTAINER", "BEHIND", "SECONDS", "RATE", "BUSY %", "µS/RECORD", "PROCESSED", "REASON")
-    return _Columns(names, rows, spare=("PROCESSED", "SECONDS", "µS/RECORD", "BUSY %"))
+    names = ("TASK", "STATE", "CONTAINER", "LAG", "LAG TIME", "RATE", "BUSY %", "µS/RECORD", "PROCESSED", "REASON")
+    return _Columns(names, rows, spare=("PROCESSED", "LAG TIME", "µS/RECORD", "BUSY %"))
 
 
 class _Columns:
