@@ -176,7 +176,7 @@ def _print_operators(tasks: Sequence[Mapping[str, Any]]) -> None:
     if sums:
         print()
         rows = [(operator, row.get("in"), row.get("out"), row.get("dropped"), row.get("late")) for operator, row in sums.items()]
-        print_table(("OPERATOR", "IN", "OUT", "DROPPED", "LATE"), rows)
+        print_table(("OPERATOR", "IN", "OUT", "DROPPED", "TOO LATE"), rows)
         print(folded("Operators count since their container started.", sys.stdout))
 
 
