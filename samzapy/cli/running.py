@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from samzapy.coordinator.host_names import HostNames
 from samzapy.coordinator.http import Listener
 from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.switchboard import Switchboard
-from samzapy.coordinator.token import token_path, write_token
+from samzapy.coordinator.token import delete_old_tokens, token_path, write_token
 from samzapy.kafka.own_certificate import own_certificate
 from samzapy.log_form import TEXT
 from samzapy.log_output import notes
@@ -163,7 +164,7 @@ class Run:
                 process=this_process(),
                 is_alive=self._job.answers,
                 input_topics=topics,
-                has_begun=self._has_begun,
+                has_begun=partial(self._has_begun, token_file),
                 facts=self._run_facts(),
             )
             return self._until_over(coordinator, launcher, token, token_file, len(tasks))
@@ -213,8 +214,9 @@ class Run:
                 listener.stop()
         return code or exit_codes.of_run(None, self._signals)
 
-    def _has_begun(self, url: str) -> None:
+    def _has_begun(self, token_file: Path, url: str) -> None:
         exclude_what_is_there()
+        delete_old_tokens(token_file)
         self._tell_url(url)
 
     def _run_facts(self) -> RunFacts:

@@ -1,8 +1,8 @@
 """Which connections a listener keeps. Facts in, a decision out: no socket, no clock.
 
 A new connection is always accepted; if that exceeds the limit, an idle one is closed. So idle connections, however many, never block new
-requests. The address with the most connections loses one first. A connection that has proven with a signature to belong to the run is never
-closed for that reason.
+requests. The address with the most connections loses one first. A connection whose token may do something is never closed for that reason.
+Connections whose token may only read have a limit of their own: whoever has such a token cannot take the files that the job needs.
 """
 
 from __future__ import annotations
@@ -24,17 +24,20 @@ class Guest:
         peer: the address it comes from, as `peer_of` gives it.
         since_s: when it came, by the monotonic clock.
         has_asked: the head of its request is there.
-        is_known: its request is signed with the run's token.
+        is_known: its request has a token of the run, or is signed with it.
+        only_reads: that token gives the right to read, and nothing else.
     """
 
     peer: str
     since_s: float
     has_asked: bool = False
     is_known: bool = False
+    only_reads: bool = False
 
 
 class Door:
-    """The connections of one listener: at most `limit` unsigned ones, at most half as many from one peer that never sent a signed request."""
+    """The connections of one listener: at most `limit` without a token, at most half of them from one peer that never had one; and at most `limit`
+    whose token only reads."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -55,16 +58,28 @@ class Door:
         """The connection is closed; a second call does nothing."""
         self._guests.pop(guest, None)
 
-    def knows(self, guest: Guest) -> None:
-        """It sent a request that is signed with the run's token."""
+    def knows(self, guest: Guest, now_s: float, *, only_reads: bool = False) -> Guest | None:
+        """It sent a request that has a token of the run, or is signed with it. Returns a connection to close for it, if any."""
+        guest.only_reads = only_reads and (guest.only_reads or not guest.is_known)
         guest.is_known = True
-        self._trusted[guest.peer] = None
-        if len(self._trusted) > MAX_TRUSTED:
-            del self._trusted[next(iter(self._trusted))]
+        if not guest.only_reads:
+            self._trusted[guest.peer] = None
+            if len(self._trusted) > MAX_TRUSTED:
+                del self._trusted[next(iter(self._trusted))]
+            return None
+        readers = self._readers()
+        if len(readers) <= self.limit:
+            return None
+        count = Counter(reader.peer for reader in readers)
+        crowd = max(count, key=lambda peer: count[peer])
+        leaves = _longest([r for r in readers if r.peer == crowd and r is not guest], now_s)
+        if leaves is not None:
+            self.leave(leaves)
+        return leaves
 
     def longest(self, now_s: float) -> Guest | None:
-        """The unsigned connection to close next."""
-        return _longest(self._strangers(), now_s)
+        """The connection to close next: one without a token, else one whose token only reads."""
+        return _longest(self._strangers() or self._readers(), now_s)
 
     def _in_excess(self, peer: str, now_s: float) -> Guest | None:
         strangers = self._strangers()
@@ -79,6 +94,9 @@ class Door:
 
     def _strangers(self) -> list[Guest]:
         return [guest for guest in self._guests if not guest.is_known]
+
+    def _readers(self) -> list[Guest]:
+        return [guest for guest in self._guests if guest.only_reads]
 
 
 def _longest(guests: list[Guest], now_s: float) -> Guest | None:

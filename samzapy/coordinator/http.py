@@ -87,11 +87,11 @@ async def throw_away(request: Request) -> None:
         return
 
 
-def knows(request: Request) -> None:
-    """The request is signed with the run's token: mark its connection as the run's own."""
+def knows(request: Request, *, only_reads: bool = False) -> None:
+    """The request has a token of the run, or is signed with it: its connection may stay. `only_reads`: the token gives no other right."""
     connection = getattr(request.state, "connection", None)
     if connection is not None:
-        connection.knows()
+        connection.knows(only_reads)
 
 
 def is_closing(request: Request) -> bool:
@@ -243,7 +243,7 @@ class _Server(uvicorn.Server):
 
     def _connection(self, loop: asyncio.AbstractEventLoop, address: str) -> Connection:
         guest, leaves = self.door.enter(peer_of(address), time.monotonic())
-        self._send_away(leaves, f"at most {self.door.limit} connections without a signed request may be open, {self.door.per_peer} of them from one address")
+        self._send_away(leaves, f"at most {self.door.limit} connections without a token may be open, {self.door.per_peer} of them from one address")
         made = Connection(self, loop, guest)
         made.inner = self.config.http_protocol_class(  # type: ignore[call-arg]  # as uvicorn makes it
             config=self.config, server_state=self.server_state, app_state={"connection": made}, _loop=loop
@@ -256,6 +256,10 @@ class _Server(uvicorn.Server):
         if connection is not None:
             LOG.warning("%s: a connection from %s is closed to make room for others: %s", self._url, guest.peer, why)
             connection.end()
+
+    def knows(self, guest: Any, only_reads: bool) -> None:
+        leaves = self.door.knows(guest, time.monotonic(), only_reads=only_reads)
+        self._send_away(leaves, f"at most {self.door.limit} connections with a token that only reads may be open")
 
     def gone(self, guest: Any) -> None:
         self.door.leave(guest)
@@ -286,9 +290,9 @@ class Connection(asyncio.Protocol):
     def is_closing(self) -> bool:
         return self._server.should_exit
 
-    def knows(self) -> None:
-        """The request is signed with the run's token."""
-        self._server.door.knows(self._guest)
+    def knows(self, only_reads: bool) -> None:
+        """The request has a token of the run, or is signed with it."""
+        self._server.knows(self._guest, only_reads)
 
     def end(self) -> None:
         """Close it at once; unsent data is dropped."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from samzapy.api.errors import ConfigurationError
@@ -19,19 +20,24 @@ def token_path(state: Path, cluster_id: str, job: str, run_id: str) -> Path:
 
 
 def write_token(path: Path, state: Path) -> str:
-    """A new token, in a file of mode 0600 below `state`. Those of other runs stay (one may be alive), unless they are a week old.
+    """A new token, in a file of mode 0600 below `state`. Those of other runs stay: one of them may be alive.
 
     Raises:
         ConfigurationError: the way to it is not private, and cannot be made so. OSError: it cannot be written.
     """
     private_directory(path.parent, state)
-    for old in path.parent.glob("*.token"):
-        if time.time() - old.lstat().st_mtime > FORGOTTEN_S:
-            old.unlink(missing_ok=True)
     token = secrets.token_urlsafe(32)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(token)
     return token
+
+
+def delete_old_tokens(path: Path) -> None:
+    """Delete what other runs of the job left a week ago or earlier. Called once the run of `path` has the lease, so that no other run is alive."""
+    for other in path.parent.glob("*.token"):
+        with suppress(OSError):
+            if other != path and time.time() - other.lstat().st_mtime > FORGOTTEN_S:
+                other.unlink()
 
 
 def read_token(path: Path, is_ours: bool = False) -> str:

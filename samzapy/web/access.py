@@ -104,7 +104,7 @@ class Access:
             return Refused(429, f"more than {MAX_WRONG} wrong tokens in a minute", headers=(("Retry-After", "60"),))
         may = _found(token, self._fixed) if may is None else may
         if may is not None:
-            knows(request)
+            knows(request, only_reads=may is May.VIEW)
             return Caller(may, peer)
         self._wrong.is_too_often(peer)
         return Refused(403, "this token is not one of this run's", "Each run has its own: `samzapy ui JOB.yaml` prints the address with it.")

@@ -31,6 +31,7 @@ from samzapy.coordinator.control_app import MAX_BODIES_BYTES, MAX_BODY_BYTES
 from samzapy.coordinator.http import WEB_CONNECTIONS, Listener
 from samzapy.kafka.making import LONGEST_S
 from samzapy.signing import signed_headers
+from samzapy.web.access import May, derived_token
 from tests.broker import ends
 from tests.integration.job import Job
 from tests.integration.processes import until
@@ -97,6 +98,22 @@ def test_however_many_are_left_standing_a_newcomer_is_answered(say: bytes, caplo
             until(lambda: open_sockets() - before - count <= WEB_CONNECTIONS, "the others are closed")
             assert is_closed(connections[0])
     assert len(caplog.records) < 5
+
+
+def test_who_has_a_token_that_only_reads_cannot_take_the_files_that_the_job_needs(caplog: pytest.LogCaptureFixture) -> None:
+    count = 300
+    with caplog.at_level(logging.WARNING), Listening(head_s=600.0, request_s=600.0) as listening:
+        before = open_sockets()
+        token = derived_token(listening.token, May.VIEW)
+        ask = f"GET /api/v1/status HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+        with contextlib.ExitStack() as kept:
+            for _ in range(count):
+                reader = kept.enter_context(socket.create_connection(("127.0.0.1", port_of(listening.web_url)), timeout=LIMIT_S))
+                reader.sendall(ask)
+                assert b"200" in reader.recv(100)
+            until(lambda: open_sockets() - before - count <= WEB_CONNECTIONS, "the others are closed")
+            assert (200, "ok\n") == get(port_of(listening.web_url), "/healthz")
+    assert 0 < len(caplog.records) < 5
 
 
 def test_a_container_that_was_heard_once_is_heard_through_any_crowd() -> None:

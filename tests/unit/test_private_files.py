@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from samzapy.api.errors import ConfigurationError, SamzapyError
-from samzapy.coordinator.token import read_token, token_path, write_token
+from samzapy.coordinator.token import delete_old_tokens, read_token, token_path, write_token
 from samzapy.dev.places import made
 from samzapy.private_files import check_entries, private_directory
 from samzapy.store.directory import LocalStoreDirectory, store_path, tasks_there
@@ -200,6 +201,21 @@ def test_a_token_file_that_a_person_names_may_be_a_link(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SamzapyError, match="is a pipe"):
         read_token(tmp_path / "pipe")
+
+
+def test_the_token_of_a_run_that_has_lived_for_more_than_a_week_outlives_a_second_run_that_is_refused(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    old, new, newest = (token_path(state, "cluster", "job-1", run) for run in ("old", "new", "newest"))
+    token = write_token(old, state)
+    os.utime(old, (time.time() - 8 * 86_400,) * 2)
+    write_token(new, state)
+    assert token == read_token(old)  # nothing says yet that the run of `new` gets the lease
+    new.unlink()
+    write_token(new, state)
+    write_token(newest, state)
+    os.utime(newest, (time.time() - 8 * 86_400,) * 2)
+    delete_old_tokens(newest)
+    assert [new, newest] == sorted(newest.parent.glob("*.token"))
 
 
 def test_the_parents_of_a_new_token_are_looked_at(tmp_path: Path) -> None:

@@ -34,12 +34,29 @@ def test_one_peer_has_at_most_half() -> None:
 def test_who_sent_a_signed_request_is_never_sent_away_nor_is_his_address_first() -> None:
     door = Door(4)
     known, _ = door.enter("container", 0.0)
-    door.knows(known)
+    assert door.knows(known, 0.0) is None
     second, _ = door.enter("container", 0.1)
     left = [door.enter(peer, 1.0 + n)[1] for n, peer in enumerate(["s", "t", "u", "v", "w", "x"])]
     assert known not in left
     assert second not in left
     assert 3 == len([g for g in left if g is not None])
+
+
+def test_who_may_only_read_is_counted_too_and_pushes_nobody_else_out() -> None:
+    door = Door(4)
+    operator, _ = door.enter("a", 0.0)
+    assert door.knows(operator, 0.0) is None
+    readers = []
+    for n in range(6):
+        reader, leaves = door.enter("a", 1.0 + n)
+        assert leaves is None
+        readers.append((reader, door.knows(reader, 1.0 + n, only_reads=True)))
+    assert [None] * 4 + [readers[0][0], readers[1][0]] == [leaves for _, leaves in readers]
+    assert door.longest(10.0) is readers[2][0]
+    assert door.knows(readers[2][0], 10.0) is None  # now it sent a token that may do more
+    assert door.longest(10.0) is readers[3][0]
+    assert door.knows(operator, 10.0, only_reads=True) is None
+    assert not operator.only_reads
 
 
 def test_an_answer_that_nobody_takes_away_holds_no_place() -> None:
