@@ -17,7 +17,7 @@ from typing import Any
 
 from samzapy import __version__, failpoints
 from samzapy.api import exit_codes
-from samzapy.api.errors import ConfigurationError
+from samzapy.api.errors import ConfigurationError, LauncherError
 from samzapy.cli.apart import Apart, StopTimes
 from samzapy.cli.common import Relayed, as_called, say, to_look
 from samzapy.cli.job import Job
@@ -139,8 +139,8 @@ class Run:
         launcher = self._launcher()
         coordinator: JobCoordinator | None = None
         try:
-            if not self._how.local:
-                check_slots(wanted.containers, launcher.slots(), settings.spark.master)
+            if not self._how.local and not self._how.takeover:  # the run that is replaced may hold the slots until it is fenced
+                self._check_slots(wanted.containers, launcher.slots())
             for name in create_topics(settings, log, self._job.clock) if self._how.creates else ():
                 say(f"created {name}")
             tasks = prepare_topics(settings, log, self._job.clock)
@@ -237,6 +237,19 @@ class Run:
         launcher = spark_launcher(self._settings)
         say(f"Spark runs ({time.monotonic() - started:.1f} s)")
         return launcher
+
+    def _check_slots(self, containers: int, slots: int | None) -> None:
+        try:
+            check_slots(containers, slots, self._settings.spark.master)
+        except LauncherError as error:
+            other = self._job.lease()
+            if slots or other is None or other.ended:
+                raise
+            raise LauncherError(
+                f"{error.message} Another run of this job, process {other.pid} on {other.host}, has not ended, and may hold them.",
+                f"Stop that run with `samzapy stop JOB.yaml`. If it does not answer, end its process on {other.host}: `kill -9 {other.pid}`. Otherwise: "
+                f"{error.remedy[0].lower()}{error.remedy[1:]}",
+            ) from None
 
     def _warn_of_idle(self, containers: int) -> None:
         if self._settings.containers.standby and is_one_host(self._settings, local=self._how.local):

@@ -162,6 +162,7 @@ class JobCoordinator:
         self._refuse_other_topics(found)
         ledger = self._ownership.take_over()
         failpoints.hit("coordinator.taken_over")
+        self._starting.replaced = self._lease.replaced(found)
         self._lease.renew(self.roster.url)
         LOG.info("status: %s/api/v1/status", self.roster.url)
         self._ownership.end_all(ledger, range(self.roster.target))
@@ -242,11 +243,8 @@ class JobCoordinator:
             self._clock.sleep(TICK_S)
         missing = sorted(newest - set(self._launcher.hosts()))
         if missing:
-            LOG.warning(
-                "no executor on %s within %.0f s: tasks with state there are restored elsewhere",
-                ", ".join(missing),
-                self._settings.host_affinity_s,
-            )
+            told = "no executor on %s within %.0f s: tasks with state there are restored elsewhere"
+            LOG.warning(told, ", ".join(missing), self._settings.host_affinity_s)
 
     # -- one turn --------------------------------------------------------------------------------------------------------------------
 

@@ -81,6 +81,11 @@ class Lease:
                 return ledger
             self._clock.sleep(POLL_S)
 
+    def replaced(self, ledger: Ledger) -> LeaseRecord | None:
+        """The lease of a run that has not ended, and that this one takes the job from."""
+        lease = ledger.lease
+        return None if lease is None or lease.ended or self._process.is_gone(lease.host, lease.pid, lease.process_start) else lease
+
     def _runs_elsewhere(self, lease: LeaseRecord) -> OwnedElsewhere:
         age_s = max((self._clock.now_ms() - lease.renewed_ms) / 1000, 0.0)
         return OwnedElsewhere(

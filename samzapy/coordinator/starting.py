@@ -11,11 +11,13 @@ from samzapy.coordinator.ownership_records import OwnershipRecords
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.ids import random_id
+from samzapy.model.ownership import LeaseRecord
 from samzapy.plan.host_choice import NoRoom, Start, choose_host
 from samzapy.plan.members import Phase
 from samzapy.ports import Clock, Launcher
 
 LOG = logging.getLogger("samzapy.coordinator")
+REPLACED_ENDS_S = 15.0  # a run that was replaced finds that out when it renews its lease, and then frees its slots
 
 
 class Starting:
@@ -24,6 +26,9 @@ class Starting:
     Args:
         payload: what a container is started with, in addition to its number, launch id and the job model.
         replan: decides again where tasks run; called when the containers that can run change.
+
+    Attributes:
+        replaced: the lease of the run that this one took the job from, which had not ended: it may hold Spark's slots.
     """
 
     def __init__(
@@ -47,6 +52,7 @@ class Starting:
         self._new_id = new_id
         self._room_since: float | None = None
         self.control_url = ""
+        self.replaced: LeaseRecord | None = None
 
     def launch_wanted(self) -> None:
         wanted = [m for m in self._roster.members.values() if m.phase is Phase.WANTED]
@@ -59,6 +65,8 @@ class Starting:
                 continue
             used = self._used()
             waited_s = now - max(member.wanted.since, member.wanted.not_before)
+            if not slots and waited_s >= REPLACED_ENDS_S:
+                self._blame_replaced()
             chosen = choose_host(member.preferred_host, self._state_of(member), slots, used, waited_s, self._settings.host_affinity_s)
             if isinstance(chosen, Start):
                 self._launch(member, chosen)
@@ -77,6 +85,16 @@ class Starting:
             "control_url": self.control_url,
         }  # fmt: skip
         self._roster.members.launched(member, self._launcher.launch(member.number, payload, chosen.host))
+
+    def _blame_replaced(self) -> None:
+        """Said once: a process that is suspended frees nothing, and nobody but its user can end it."""
+        if self.replaced is not None:
+            LOG.warning(
+                "no executor is available: the run that this one replaced, process %d on %s, may hold them. If it has not ended, it is suspended or cannot "
+                "reach Kafka: end it there, with `kill -9 %d`",
+                self.replaced.pid, self.replaced.host, self.replaced.pid,
+            )  # fmt: skip
+            self.replaced = None
 
     def _used(self) -> dict[str, int]:
         """Slots that this job's containers take, by host."""

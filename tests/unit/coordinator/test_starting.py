@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
+import pytest
+
 from samzapy.coordinator.membership import Launch, Member, Wanted
-from samzapy.coordinator.starting import Starting
+from samzapy.coordinator.starting import REPLACED_ENDS_S, Starting
+from samzapy.model.ownership import LeaseRecord
 from samzapy.model.states import ContainerState
 from samzapy.plan.members import Phase
 from tests.unit.coordinator.parts import AFFINITY_S, Handle, Launcher, Parts
@@ -69,6 +72,18 @@ def test_its_host_is_waited_for_as_long_as_host_affinity_says_and_then_any_is_ta
     assert "no executor on a, waiting for it" == member.reason
     assert [(0, "b")] == stage.turn(0.2)
     assert ("no executor on a within 5 s", "") == (member.affinity.reason, member.reason)
+
+
+def test_if_no_host_comes_the_run_that_was_replaced_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    stage = Stage({})
+    stage.want()
+    stage.starting.replaced = LeaseRecord(run_id="other", url="", host="elsewhere", pid=4711, process_start="1@a", renewed_ms=0)
+    stage.turn(REPLACED_ENDS_S - 0.1)
+    assert [] == caplog.messages
+    stage.turn(0.2)
+    stage.turn(60.0)
+    [told] = caplog.messages
+    assert "process 4711 on elsewhere, may hold them" in told and "`kill -9 4711`" in told
 
 
 def test_a_host_that_comes_in_time_is_taken() -> None:
