@@ -207,7 +207,7 @@ class CommitSettings(Section):
 
 
 class OnErrorSettings(Section):
-    """What to do about an exception in `process`."""
+    """What to do about a record that cannot be processed."""
 
     retries: Times = Field(0, description="How often the record is retried before `then` applies, after 10 ms, 20 ms and so on, up to 1 s.")
     then: Policy = Field(

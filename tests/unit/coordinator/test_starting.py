@@ -83,7 +83,8 @@ def test_if_no_host_comes_the_run_that_was_replaced_is_named_once(caplog: pytest
     stage.turn(0.2)
     stage.turn(60.0)
     [told] = caplog.messages
-    assert "process 4711 on elsewhere, may hold them" in told and "`kill -9 4711`" in told
+    assert "process 4711 on elsewhere, may hold them" in told
+    assert "`kill -9 4711`" in told
 
 
 def test_a_host_that_comes_in_time_is_taken() -> None:
