@@ -150,7 +150,8 @@ class Run:
                 settings, loaded.document, loaded.folders, cluster_id, token, local=self._how.local, profile=self._how.profile,
                 log_format=self._how.log_format,
             )
-            topics = input_topics(settings, len(tasks), lambda: grown_tasks(settings, log), log, self._job.clock)
+            begun_with = len(tasks)
+            topics = input_topics(settings, len(tasks), lambda: grown_tasks(settings, log, begun_with), log, self._job.clock)
             coordinator = JobCoordinator(
                 job=self._job.names,
                 run_id=run_id,

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from samzapy.config.schema import Settings
-from samzapy.ops.topics import internal_specs, other_partitions, tasks_of
-from samzapy.plan.topics import expiring_letters, is_between, what_is_wrong
+from samzapy.ops.topics import internal_specs, other_partitions, tasks_of, with_empty_rest
+from samzapy.plan.topics import expiring_letters, is_between, unused_partitions, what_is_wrong
 from samzapy.ports import Log, TopicFacts, TopicSpec
 from samzapy.wiring.job_topics import JobTopics, job_of
 
@@ -31,7 +31,8 @@ def topic_rows(settings: Settings, log: Log) -> list[Row]:
         grown = []
         if begun_with is not None and (grown := _grown_internal(JobTopics.of(settings), facts, begun_with)):  # the other topics stay as they are
             wanted = [replace(s, partitions=begun_with) if s.partitions == tasks and not is_between(s) else s for s in wanted]
-        return rows + [_internal_row(settings, s, there.get(s.name), begun_with, grown) for s in wanted]
+        usable = with_empty_rest(admin, wanted, there)
+        return rows + [_internal_row(settings, s, there.get(s.name), begun_with, grown, rest_is_empty=s.name in usable) for s in wanted]
 
 
 def _grown_internal(names: JobTopics, facts: Mapping[str, TopicFacts], begun_with: int) -> list[str]:
@@ -54,7 +55,9 @@ def _without_leader(facts: TopicFacts) -> str:
     return f"no broker leads partition {', '.join(map(str, facts.leaderless))}; start the broker that holds it"
 
 
-def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None, begun_with: int | None, grown: Collection[str]) -> Row:
+def _internal_row(
+    settings: Settings, spec: TopicSpec, facts: TopicFacts | None, begun_with: int | None, grown: Collection[str], *, rest_is_empty: bool
+) -> Row:
     """`begun_with`: the number of tasks before topics grew, if they did. `grown`: internal ones that may not."""
     job = job_of(settings)
     roles = {job.coordinator_topic: "coordinator", job.checkpoint_topic: "checkpoint", job.dead_letter_topic: "dead letters"}
@@ -64,7 +67,7 @@ def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None,
         return ABSENT, (spec.name, role, expected, "-", "will be created by run")
     if facts.leaderless:
         return LEADERLESS, (spec.name, role, expected, _told(facts), _without_leader(facts))
-    wrong = what_is_wrong(spec, facts)
+    wrong = what_is_wrong(spec, facts, rest_is_empty=rest_is_empty)
     if spec.name in grown:
         wrong = (
             f"has {facts.partitions} partitions, and had at most {begun_with} when this job's state was created; give it and "
@@ -77,7 +80,8 @@ def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None,
             f"was created for {begun_with} tasks, the inputs now give {spec.partitions}, and a key's records would no longer reach "
             "the task that has its state; give the job a new id, or run `samzapy reset JOB.yaml`"
         )
-    return (WRONG if wrong else OK), (spec.name, role, expected, _told(facts), wrong or expiring_letters(spec, facts) or "ok")
+    known = expiring_letters(spec, facts) or (unused_partitions(spec, facts) if rest_is_empty else "")
+    return (WRONG if wrong else OK), (spec.name, role, expected, _told(facts), wrong or known or "ok")
 
 
 def _told(facts: TopicFacts) -> str:

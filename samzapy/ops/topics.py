@@ -23,7 +23,15 @@ from samzapy.ops.other_jobs import refuse_others
 from samzapy.ops.transaction_timeout import refuse_too_long, try_init
 from samzapy.plan.grown_topics import STATE_IS_LOST
 from samzapy.plan.lost_topics import coordinator_emptied, differs_from_first_run
-from samzapy.plan.topics import DEAD_LETTERS, command_that_makes, expiring_letters, internal_topics, what_is_wrong
+from samzapy.plan.topics import (
+    DEAD_LETTERS,
+    command_that_makes,
+    expiring_letters,
+    internal_topics,
+    more_partitions,
+    unused_partitions,
+    what_is_wrong,
+)
 from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec, no_leader
 from samzapy.wiring.growing_topics import deciding_counts, growing
 from samzapy.wiring.job_topics import JobTopics, job_of
@@ -78,6 +86,7 @@ def prepare_topics(settings: Settings, log: Log, clock: Clock) -> dict[str, Task
         refuse_too_long(settings, admin)
         _warn_of_partitions(settings, admin)
         _warn_of_letters(settings, admin)
+        _warn_of_unused(settings, admin, len(tasks))
         _follow_growth(settings, admin, len(tasks))
         admin.create(missing)
         return tasks
@@ -97,6 +106,15 @@ def _warn_of_letters(settings: Settings, admin: Admin) -> None:
     for topic, facts in admin.topics([letters]).items():
         if why := expiring_letters(TopicSpec(topic, facts.partitions, DEAD_LETTERS), facts):
             LOG.warning("%s", why)
+
+
+def _warn_of_unused(settings: Settings, admin: Admin, tasks: int) -> None:
+    names = JobTopics.of(settings)
+    specs = internal_topics(names.job, tasks, changelogs(settings))
+    for topic, facts in admin.topics([s.name for s in specs]).items():
+        spec = next(s for s in specs if s.name == topic)
+        if more_partitions(spec, facts):
+            LOG.warning("%s %s", topic, unused_partitions(spec, facts))
 
 
 def other_partitions(wanted: int | None, facts: TopicFacts) -> str:
@@ -148,10 +166,20 @@ def _checked(
     there = admin.topics([s.name for s in wanted])
     _refuse_leaderless({**facts, **there}.values())
     grows = growing(settings, {**facts, **there}, len(tasks))
-    wrong = [f"{s.name} {what}" for s in wanted if s.name in there and s.name not in grows and (what := what_is_wrong(s, there[s.name]))]
+    usable = with_empty_rest(admin, wanted, there)
+    checked = [s for s in wanted if s.name in there and s.name not in grows]
+    wrong = [f"{s.name} {what}" for s in checked if (what := what_is_wrong(s, there[s.name], rest_is_empty=s.name in usable))]
     if wrong:
         raise TopicMisconfigured("; ".join(wrong) + ".", "samzapy never changes the settings of an existing topic: change them with Kafka's own tools.")
     return tasks, [s for s in wanted if s.name not in there]
+
+
+def with_empty_rest(admin: Admin, wanted: Iterable[TopicSpec], there: Mapping[str, TopicFacts]) -> set[str]:
+    """The topics that have more partitions than the job needs, to none of which anything was ever written."""
+    rest = {s.name: [TopicPartition(s.name, p) for p in more_partitions(s, there[s.name])] for s in wanted if s.name in there and not there[s.name].leaderless}
+    asked = [place for places in rest.values() for place in places]
+    ends = admin.high_watermarks(asked) if asked else {}
+    return {name for name, places in rest.items() if places and not any(ends[place] for place in places)}
 
 
 def _refuse_leaderless(topics: Iterable[TopicFacts]) -> None:
@@ -160,9 +188,10 @@ def _refuse_leaderless(topics: Iterable[TopicFacts]) -> None:
         raise no_leader(down)
 
 
-def grown_tasks(settings: Settings, log: Log) -> dict[str, TaskModel]:
+def grown_tasks(settings: Settings, log: Log, running: int) -> dict[str, TaskModel]:
     """The tasks of a running job by its inputs' current partitions; if these have grown, the checkpoint topic is grown too. Where its state lies behind
     internal topics, there are no new tasks before the next run: containers know who writes these topics. The new partitions are then with the last task.
+    `running`: how many tasks this run began with.
 
     Raises:
         StateMismatch: the inputs decide where state lies, so that the job cannot go on with other partitions. ConfigurationError: it can, once a
@@ -179,8 +208,7 @@ def grown_tasks(settings: Settings, log: Log) -> dict[str, TaskModel]:
                 raise StateMismatch(f"{error.message} When this run began, they had the same number.", STATE_IS_LOST) from error
             raise
         if names.has_stores and not names.is_bound:
-            topic = names.job.checkpoint_topic
-            return _until_next_run(tasks, admin.topics([topic])[topic].partitions)
+            return _until_next_run(tasks, running)
         _follow_growth(settings, admin, len(tasks))
         return tasks
 

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from samzapy.model.names import Job
+from samzapy.model.names import Job, job_of_coordinator_topic
 from samzapy.plan.duration import duration
 from samzapy.ports import TopicFacts, TopicSpec
 
@@ -52,16 +52,31 @@ def internal_topics(
     ]
 
 
-def what_is_wrong(spec: TopicSpec, facts: TopicFacts) -> str:
-    """Why an existing internal topic cannot be used, with the command that corrects it; "" if it can."""
+def more_partitions(spec: TopicSpec, facts: TopicFacts) -> range:
+    """The partitions that a topic has beyond those that the job needs, where they may be nobody's: a program decides about the topics between its stages,
+    and dead letters of an earlier run may lie in more."""
+    return range(0) if is_between(spec) or spec.config.get("cleanup.policy") == DELETE else range(spec.partitions, facts.partitions)
+
+
+def unused_partitions(spec: TopicSpec, facts: TopicFacts) -> str:
+    """What to know of a topic that has more partitions than the job needs."""
+    return f"has {facts.partitions} partitions, and the job needs {spec.partitions}: the others are empty, and are not used"
+
+
+def what_is_wrong(spec: TopicSpec, facts: TopicFacts, *, rest_is_empty: bool = False) -> str:
+    """Why an existing internal topic cannot be used, with the command that corrects it; "" if it can. `rest_is_empty`: nothing was ever written to those of
+    its partitions that the job does not need (`more_partitions`)."""
     if is_between(spec):
         return _wrong_between(spec, facts) or wrong_policy(spec, facts)
     if spec.config.get("cleanup.policy") == DELETE and facts.partitions >= spec.partitions:  # dead letters of an earlier run may lie in more
         return wrong_policy(spec, facts)
-    if facts.partitions != spec.partitions:
-        grow = f"give it {spec.partitions} with Kafka's own tools"
-        way_out = grow if facts.partitions < spec.partitions else "give the job a new id, or run `samzapy reset JOB.yaml`"
-        return f"has {facts.partitions} partitions, the job needs {spec.partitions}; {way_out}"
+    if facts.partitions < spec.partitions:
+        return f"has {facts.partitions} partitions, the job needs {spec.partitions}; give it {spec.partitions} with Kafka's own tools"
+    if facts.partitions > spec.partitions and not rest_is_empty:
+        way_out = "give the job a new id, or run `samzapy reset JOB.yaml`, to begin with empty state"
+        if job_of_coordinator_topic(spec.name) is not None:
+            way_out = "delete that topic alone, with `samzapy reset JOB.yaml --coordinator --execute`: state and checkpoints are in other topics"
+        return f"has {facts.partitions} partitions, the job needs {spec.partitions}, and there are records in the others; {way_out}"
     return wrong_policy(spec, facts)
 
 

@@ -81,6 +81,27 @@ def test_bad_topics_are_refused_each_by_its_name_and_a_mended_job_goes_on(job: J
     assert {place: 2 * n for place, n in counted.items()} == job.stored()
 
 
+def test_partitions_that_somebody_adds_to_the_jobs_own_topics_are_not_used_and_harm_nothing(job: Job) -> None:
+    counted = job.stored()
+    own = [job.changelog, f"__samza_checkpoint_{job.name}_1", f"__samza_coordinator_{job.name}_1"]
+    for topic in own:
+        add_partitions(job.servers, topic, 5)
+    told = job.command("topics", str(job.file))
+    assert (0, 3) == (told.returncode, told.stdout.count("the others are empty, and are not used")), told.stdout
+    job.feed(WORDS)
+    done = job.run_to_end()
+    assert 0 == done.returncode, done.stderr
+    assert [True] * 3 == [f"{topic} has 5 partitions" in done.stderr for topic in own], done.stderr
+    assert {place: 2 * n for place, n in counted.items()} == job.stored()
+
+    produce(job.servers, own[2], [(b"key", b"value", 1)])
+    refused(job.run_to_end(), 1, "SZ303", own[2], "there are records in the others", " --coordinator --execute`")
+    assert 0 == job.command("reset", str(job.file), "--coordinator", "--execute").returncode
+    done = job.run_to_end()
+    assert 0 == done.returncode, done.stderr
+    assert {place: 2 * n for place, n in counted.items()} == job.stored()
+
+
 @pytest.mark.prove
 def test_a_job_that_nothing_else_mends_is_reset(job: Job) -> None:
     counted = job.stored()
@@ -90,7 +111,8 @@ def test_a_job_that_nothing_else_mends_is_reset(job: Job) -> None:
     passed_over = job.run_to_end()
     assert (0, True) == (passed_over.returncode, "a record without a key; it was skipped" in passed_over.stderr), passed_over.stderr
     add_partitions(job.servers, job.changelog, 3)
-    refused(job.run_to_end(), 1, "SZ303", "has 3 partitions, the job needs 2")
+    produce(job.servers, job.changelog, [(b"key", b"value", 2)])
+    refused(job.run_to_end(), 1, "SZ303", "has 3 partitions, the job needs 2, and there are records in the others")
     add_partitions(job.servers, job.input, 3)
     refused(job.run_to_end(), 2, "SZ110", job.input, "3 partitions now, 2 when", "samzapy reset")
     write(job, f"__samza_coordinator_{job.name}_1", b"container/0", b"[" * 100_000)

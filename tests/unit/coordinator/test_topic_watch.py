@@ -96,11 +96,11 @@ def test_growth_of_only_some_of_a_stateful_jobs_inputs_is_told_in_the_same_way(l
     settings = settings_from_document({**base, "inputs": inputs, "outputs": [{"topic": "out"}], "stores": store}, {})
     prepare_topics(settings, log, HandClock())
     watch.check()
-    assert 2 == len(watch.grown(lambda: grown_tasks(settings, log)))
+    assert 2 == len(watch.grown(lambda: grown_tasks(settings, log, 3)))
     for topic in ("in", "other"):  # first the one alone, then both
         log.admin().grow(topic, 4)
         with pytest.raises(StateMismatch, match=r"At .* it had not grown yet; records after that \(in\[0\] from 0") as caught:
-            watch.grown(lambda: grown_tasks(settings, log))
+            watch.grown(lambda: grown_tasks(settings, log, 3))
         assert "samzapy reset JOB.yaml" in caught.value.remedy
     with pytest.raises(ConfigurationError):
         prepare_topics(settings, log, HandClock())
@@ -147,7 +147,7 @@ def test_growth_that_a_broadcast_stream_cannot_follow_by_itself_names_the_way_ou
         watch = TopicWatch(h.log, HandClock(), {"in": h.log.admin().topics(["in"])["in"].topic_id}, {"in": 2})
         h.log.admin().grow("in", 4)
         with pytest.raises(ConfigurationError, match=r"a topic of `broadcast` needs a partition for each: test-1-rules has 2\.") as caught:
-            watch.grown(lambda: grown_tasks(settings, h.log))
+            watch.grown(lambda: grown_tasks(settings, h.log, 3))
         assert not isinstance(caught.value, StateMismatch)
         assert "With Kafka's own tools, give test-1-rules 4 partitions, then start the job again" in caught.value.remedy
         h.stop()
@@ -165,5 +165,5 @@ def test_where_a_key_has_state_as_well_the_growth_is_not_cured_by_more_partition
         watch = TopicWatch(h.log, HandClock(), {"in": h.log.admin().topics(["in"])["in"].topic_id}, {"in": 2})
         h.log.admin().grow("in", 4)
         with pytest.raises(StateMismatch) as caught:
-            watch.grown(lambda: grown_tasks(settings, h.log))
+            watch.grown(lambda: grown_tasks(settings, h.log, 3))
         assert "samzapy reset JOB.yaml" in caught.value.remedy

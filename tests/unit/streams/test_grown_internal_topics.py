@@ -127,7 +127,7 @@ def test_topics_that_grow_with_an_input_are_said_to_grow_with_that(program: Prog
 
 @pytest.mark.parametrize("program", [COUNTED, WITH_TABLE, JOINED], indirect=True)
 def test_a_running_job_names_it_with_the_offsets_from_which_on_it_is_doubtful(program: Program) -> None:
-    running = input_topics(program.settings, 3, lambda: grown_tasks(program.settings, program.log), program.log, program.clock)
+    running = input_topics(program.settings, 3, lambda: grown_tasks(program.settings, program.log, 3), program.log, program.clock)
     assert running.check is not None
     assert running.find_tasks is not None
     running.check()
@@ -144,7 +144,7 @@ def test_a_running_job_names_it_with_the_offsets_from_which_on_it_is_doubtful(pr
 @pytest.mark.parametrize("program", [WITH_TABLE, SPREAD], indirect=True)
 def test_one_that_grows_between_two_looks_of_a_running_job_makes_nothing_doubtful(program: Program) -> None:
     """Where no state lies behind it, this is the only look that finds it: a job whose state is bound to its inputs gets no more tasks."""
-    running = input_topics(program.settings, 3, lambda: grown_tasks(program.settings, program.log), program.log, program.clock)
+    running = input_topics(program.settings, 3, lambda: grown_tasks(program.settings, program.log, 3), program.log, program.clock)
     assert running.find_tasks is not None
     running.find_tasks()
     program.grow(BY_USER)

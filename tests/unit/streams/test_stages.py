@@ -514,7 +514,7 @@ def test_inputs_may_grow_where_all_state_lies_behind_an_internal_topic(crashes: 
         h.run()
         with h.log.admin() as admin:
             admin.grow("lines", 4)
-        running = grown_tasks(job.settings, h.log)
+        running = grown_tasks(job.settings, h.log, 2)
         assert ["Partition 0", "Partition 1"] == list(running), "no new tasks in this run"
         assert {"lines[2]", "lines[3]"} <= {str(p) for p in running["Partition 1"].inputs}
         h.stop()
