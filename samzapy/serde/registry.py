@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.api.serde import Serde
+from samzapy.config.registered import is_registered
 from samzapy.serde.basic import BytesSerde, IntegerSerde, JsonSerde, StringSerde, shown
 from samzapy.serde.record import PREFIX, record_serde
 
@@ -70,6 +71,11 @@ class OwnSerde:
             raise SerdeError(
                 f"serde {self.name} cannot read {shown(data)}: {type(error).__name__}: {error}.", "Fix its `decode`."
             ) from error
+
+
+def is_users(name: str) -> bool:
+    """Whether code of the user's decodes and encodes it."""
+    return ":" in name and not name.startswith("avro:") and not is_registered(name)
 
 
 def serde_named(name: str, folders: Sequence[Path]) -> NamedSerde:

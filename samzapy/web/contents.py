@@ -9,6 +9,7 @@ from samzapy.config.schema import Settings
 from samzapy.model.run_record import RunRecord
 from samzapy.ports import Clock, Log
 from samzapy.web.letters import Letters, Note
+from samzapy.web.record_fields import RecordFields
 from samzapy.web.runs import Rows, Runs
 from samzapy.web.tap import Tap
 from samzapy.wiring.job_topics import job_of
@@ -43,6 +44,7 @@ class Contents:
         this_run: Callable[[], RunRecord | None] = lambda: None,
     ) -> None:
         self.are_shown = settings.web.data
-        self.letters = Letters(settings, folders, log, clock, note)
-        self.tap = Tap(settings, folders, log, clock)
+        fields = RecordFields(settings, folders)
+        self.letters = Letters(settings, fields, log, clock, note)
+        self.tap = Tap(settings, fields, log, clock)
         self.runs = Runs(job_of(settings), log, clock, this_run, file)

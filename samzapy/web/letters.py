@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from samzapy.api.errors import ClusterUnreachable
@@ -16,13 +15,14 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.ops.dead_letters import DeadLetters
 from samzapy.ops.letter_choice import Filter, Replay, by_kind, check_choice, discard_of, opened, replay_of
 from samzapy.ops.letters import Entry, Found, letter_of, recent
-from samzapy.ops.shown import BYTES, decoded, field, serdes_by_topic, text_of
+from samzapy.ops.shown import BYTES, serdes_by_topic, text_of
 from samzapy.ports import Clock, Log
 from samzapy.printable import printable
 from samzapy.readers import read_ranges
+from samzapy.web.record_fields import RecordFields
 from samzapy.web.route_errors import NotFound
 from samzapy.wiring.job_topics import job_of
-from samzapy.wiring.serdes import KEY, VALUE, Serdes
+from samzapy.wiring.serdes import KEY, VALUE
 
 FRESH_S = 2.0  # a list is read again after so long
 WAIT_S = 20.0  # for another request that reads or sends
@@ -35,10 +35,10 @@ Note = Callable[[str, str, str], None]
 class Letters:
     """A job's dead letters. `note`: is told of each change: what, by whom, with which effect."""
 
-    def __init__(self, settings: Settings, folders: Sequence[Path], log: Log, clock: Clock, note: Note) -> None:
+    def __init__(self, settings: Settings, fields: RecordFields, log: Log, clock: Clock, note: Note) -> None:
         self._settings, self._log, self._clock, self._note = settings, log, clock, note
         self._names = job_of(settings)
-        self._named, self._serdes = serdes_by_topic(settings), Serdes(settings, folders)
+        self._named, self._fields = serdes_by_topic(settings), fields
         self._lock = threading.Lock()
         self._read_at, self._found, self._is_all = float("-inf"), Found(()), True
 
@@ -77,8 +77,8 @@ class Letters:
         whole = Entry(place, letter, entry.replayed_ms if entry else None, entry.discarded_ms if entry else None)
         return {
             **self._row(whole), "is_known": entry is not None,
-            "key": field(decoded(self._serdes, key, topic, KEY, letter.key), letter.key, MAX_TEXT),
-            "value": field(decoded(self._serdes, value, topic, VALUE, letter.value), letter.value, MAX_TEXT),
+            "key": self._fields.field(key, topic, KEY, letter.key, MAX_TEXT),
+            "value": self._fields.field(value, topic, VALUE, letter.value, MAX_TEXT),
             "headers": [[printable(name)[:MAX_SHORT], None if data is None else text_of(data)[:MAX_SHORT]] for name, data in letter.headers[:MAX_HEADERS]],
             "stack": without_secrets(letter.stack)[-MAX_STACK:], "shortened": letter.truncated,
         }  # fmt: skip

@@ -6,20 +6,20 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from pathlib import Path
 from typing import Any, TypeVar
 
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError, OffsetOutOfRange
 from samzapy.config.schema import Settings
 from samzapy.model.offsets import Bounds, TopicPartition, next_offset
-from samzapy.ops.shown import decoded, field, text_of
+from samzapy.ops.shown import text_of
 from samzapy.ports import Clock, Consumer, Log, Message
 from samzapy.printable import printable
 from samzapy.readers import read_ranges
+from samzapy.web.record_fields import RecordFields
 from samzapy.web.route_errors import NotFound
-from samzapy.wiring.serdes import KEY, VALUE, Serdes
+from samzapy.wiring.serdes import KEY, VALUE
 
 FIRST, NOW = "first", "now"  # else from the newest on
 MAX_PARTITIONS = 64
@@ -32,8 +32,8 @@ T = TypeVar("T")
 class Tap:
     """Reads topics of a job for people."""
 
-    def __init__(self, settings: Settings, folders: Sequence[Path], log: Log, clock: Clock) -> None:
-        self._serdes, self._log, self._clock = Serdes(settings, folders), log, clock
+    def __init__(self, settings: Settings, fields: RecordFields, log: Log, clock: Clock) -> None:
+        self._fields, self._log, self._clock = fields, log, clock
         self._topics = {i.topic: ("input", i.key, i.value) for i in settings.inputs}
         self._topics |= {o.topic: ("output", o.key, o.value) for o in settings.outputs if o.topic not in self._topics}
         self._lock = threading.Lock()
@@ -163,6 +163,6 @@ class Tap:
         headers = [[printable(name)[:MAX_HEADER], None if data is None else text_of(data)[:MAX_HEADER]] for name, data in (message.headers() or ())[:MAX_HEADERS]]
         return {
             "partition": message.partition(), "offset": message.offset(), "at_ms": max(0, message.timestamp()[1]),
-            "key": field(decoded(self._serdes, key, topic, KEY, message.key()), message.key(), MAX_TEXT),
-            "value": field(decoded(self._serdes, value, topic, VALUE, message.value()), message.value(), MAX_TEXT), "headers": headers,
+            "key": self._fields.field(key, topic, KEY, message.key(), MAX_TEXT),
+            "value": self._fields.field(value, topic, VALUE, message.value(), MAX_TEXT), "headers": headers,
         }  # fmt: skip
