@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from samzapy.container.process import end_with_parent, log_to_stderr, run_entry
+from samzapy.spark.directories import KeptDirectories, of_executor
 
 _GENERATIONS = 4  # worker, daemon, executor, and one for a shell in between
 
@@ -40,7 +41,9 @@ def run_partition(payloads: Iterable[bytes]) -> Iterator[int | None]:
         payload = json.loads(text)
         payload["host"] = payload.get("host") or executor_host()
         log_to_stderr(payload, f"container {payload['container']} | ")
+        kept = KeptDirectories(of_executor())
         code = run_entry(payload)
+        kept.close()
         sys.stdout.flush()
         sys.stderr.flush()
         yield code

@@ -21,6 +21,9 @@ def how_it_failed(text: str) -> ProcessEnd:
         return other("killed: its Spark job was cancelled")
     if re.search(r"Python worker exited unexpectedly|Python worker failed to connect back", text):
         return killed_or_crashed("its Python worker ended without a message")
+    if deleted := re.search(r"NoSuchFileException: (/\S*?/blockmgr-[^/\s]*)", text):
+        why = "was deleted while Spark ran, perhaps by a cleaner of old files: this run can start no container any more. Run the job again"
+        return other(f"Spark's directory {deleted[1]} {why}")
     raised = re.findall(r"^(?:\w+\.)*(\w*(?:Error|Exception): .*)$", text, re.MULTILINE)
     python = [line for line in raised if not line.startswith(("SparkException", "Py4J", "PythonException"))]
     if python:

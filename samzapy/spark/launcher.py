@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from samzapy.api.errors import LauncherError
 from samzapy.model.process_end import ProcessEnd, executor_lost, exited, other
+from samzapy.spark.directories import KeptDirectories, of_driver
 from samzapy.spark.executor import run_partition
 from samzapy.spark.executors import host_slots, leaving_hosts, local_slots, registered
 from samzapy.spark.failures import GIVEN_UP, how_it_failed
@@ -78,6 +79,7 @@ class SparkLauncher:
         self._context = session.sparkContext
         self._is_local = is_local(str(self._context.master))
         self._is_closed = False
+        self._kept = KeptDirectories(of_driver(self._context))
 
     @property
     def driver_host(self) -> str:
@@ -131,6 +133,7 @@ class SparkLauncher:
         if self._is_closed:
             return
         self._is_closed = True
+        self._kept.close()
         stop_session(self._session)
 
     def _run(self, container: int, handle: SparkHandle, payload: bytes, preferred_host: str | None) -> None:

@@ -39,6 +39,12 @@ def spark(java_home: str) -> Iterator[SparkLauncher]:
     launcher.close()
 
 
+def test_the_directories_that_are_kept_from_cleaners_are_there(spark: SparkLauncher) -> None:
+    kept = spark._kept._directories
+    assert [True] * len(kept) == [Path(directory).is_dir() for directory in kept]
+    assert any(Path(directory).name.startswith("blockmgr-") for directory in kept)
+
+
 def test_slots_are_the_cores_of_the_master(spark: SparkLauncher) -> None:
     assert 2 == spark.slots()
     assert {"localhost": 2} == spark.hosts()

@@ -33,6 +33,14 @@ ModuleNotFoundError: No module named 'samzapy'
 GIVEN_UP = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
 : org.apache.spark.SparkException: Job 1 cancelled because SparkContext was shut down
 """
+CLEANED = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task serialization failed: java.nio.file.NoSuchFileException: /tmp/blockmgr-960c9aad/0c
+java.nio.file.NoSuchFileException: /tmp/blockmgr-960c9aad/0c
+"""
+DELETED = (
+    "Spark's directory /tmp/blockmgr-960c9aad was deleted while Spark ran, perhaps by a cleaner of old files: this run can start no container any more. "
+    "Run the job again"
+)
 OTHER = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
 : org.apache.spark.SparkException: Something that is new
 """
@@ -46,6 +54,7 @@ OTHER = """An error occurred while calling z:org.apache.spark.api.python.PythonR
         (EXECUTOR_LOST, "its executor was lost: Command exited with code 137"),
         (NOT_INSTALLED, "ModuleNotFoundError: No module named 'samzapy'"),
         (GIVEN_UP, "Spark gave the application up"),
+        (CLEANED, DELETED),
         (OTHER, "Spark: org.apache.spark.SparkException: Something that is new"),
         ("something else\nand more", "Spark: something else"),
         ("", "Spark: no reason given"),
