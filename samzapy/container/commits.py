@@ -28,6 +28,16 @@ from samzapy.ports import Clock
 Positions = Mapping[str, Mapping[TopicPartition, int]]
 
 
+def passed(tasks: Sequence[TaskInstance], positions: Positions) -> dict[TopicPartition, int]:
+    """The next offset of each input partition that one of the tasks has read beyond its checkpoint."""
+    ends: dict[TopicPartition, int] = {}
+    for task in tasks:
+        for partition, at in positions[task.name].items():
+            if at > task.committed.inputs[str(partition)].next_offset:
+                ends[partition] = max(at, ends.get(partition, at))
+    return ends
+
+
 class Commits:
     """Commits the tasks that the container reads for.
 
@@ -102,12 +112,13 @@ class Commits:
         self._growth.check(read, committed, must_look=is_last)
 
         # What is read again for a bootstrap is no progress: the search for a poison record would never end.
-        gets_on = any(at > t.committed.inputs[str(p)].next_offset for t in tasks for p, at in positions[t.name].items())
+        ends = passed(tasks, positions)
         if self._committed(tasks, positions, here):
             self._tell(why, tasks)
-            if gets_on:
-                contents = self._transaction.contents()
+            if ends:
+                contents = self._transaction.contents(ends)
                 self._search.committed(contents)
+                self._inputs.read_only(self._search.suspects)
                 self.slow.look(contents)
             for task in tasks:
                 task.counts.stand()

@@ -151,6 +151,9 @@ class Duties:
 
     def _watch_inputs(self) -> None:
         now = self._clock.monotonic()
+        if self._search.suspects and self._inputs.do_suspects_stand(now):
+            self._search.no_suspects()
+            self._inputs.read_only({})
         self._inputs.look_for_open_transactions(now)
         self._consumer.stalled += self._inputs.look_for_stalls(now)
         self._consumer.check_size()

@@ -18,12 +18,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable
 from samzapy.container.hot_loop import end_of_row
+from samzapy.container.input_gates import mark_ends, must_wait, open_gates
 from samzapy.container.task_instance import TaskInput, TaskInstance
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.names import CHANGELOG
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.states import TaskState
-from samzapy.plan.bounded_run import has_read_all, is_input_at_end
+from samzapy.plan.bounded_run import has_read_all
+from samzapy.plan.refused_record_search import Suspects, searched
 from samzapy.plan.stalled import OpenTransaction, Still, look, why_it_stands, why_unanswered
 from samzapy.ports import Consumer, Log, Message
 
@@ -31,6 +33,7 @@ LOG = logging.getLogger("samzapy.inputs")
 STILL_S = 1.5
 MAX_NAMED = 10
 BUSY_STILL_S = 30.0  # if the client always had records of other partitions meanwhile
+SUSPECTS_STAND_S = 10.0
 UNREACHABLE_S = 30.0  # until a broker that did not answer is asked again
 WAITS_FOR_RESUME = "the job is paused: what the task has to read first is read after `samzapy resume JOB.yaml`"
 
@@ -61,6 +64,8 @@ class Inputs:
         self.drained = 0
         self.all_wait = ""
         self._holds_all = False
+        self._suspects: Suspects = {}
+        self._suspects_stand: tuple[float, Mapping[TopicPartition, int]] = (0.0, {})
         self._stands: dict[TopicPartition, Still] = {}
         self._said: dict[TopicPartition, tuple[int, str]] = {}  # at which position, and what
 
@@ -184,8 +189,8 @@ class Inputs:
         tasks = self.tasks()
         for task in tasks:
             here = positions.get(task.name, {})
-            _open_gates(task, here)
-            _mark_ends(task, here)
+            open_gates(task, here)
+            mark_ends(task, here)
         self._hold()
         return [task for task in tasks if not task.ended and has_read_all([i.ended for i in task.inputs], is_bounded)]
 
@@ -206,7 +211,8 @@ class Inputs:
         """Why a task does not get on, as far as its inputs show it: an open transaction, a partition that brings nothing, a record that is tried again."""
         of = [task_input.partition for task_input in task.inputs]
         transaction = next(filter(None, (self._waits[p][1] for p in of if p in self._waits)), None)
-        return transaction or next(filter(None, (self._said[p][1] for p in of if p in self._said)), self.all_wait)
+        said = next(filter(None, (self._said[p][1] for p in of if p in self._said)), self.all_wait)
+        return transaction or said or (searched(self._suspects) if self._suspects else "")
 
     def _may_wait(self, partition: TopicPartition, position: int, now: float) -> bool:
         """Whether to ask the broker where the partition's readable records end: once for each position."""
@@ -306,9 +312,26 @@ class Inputs:
             if task.state == TaskState.BOOTSTRAPPING:
                 task.reason = WAITS_FOR_RESUME if self._holds_all else ""
 
+    def read_only(self, suspects: Suspects) -> None:
+        """While Kafka's refusal of a transaction is traced to a record, nothing but the records that it held is read; {}: everything is."""
+        if suspects != self._suspects:
+            self._suspects = dict(suspects)
+            self._suspects_stand = 0.0, {}
+            self._hold()
+
+    def do_suspects_stand(self, now: float) -> bool:
+        """Whether none of them was read for a while, as if they were not there any more."""
+        at = self._consumer.positions(p for p in self._suspects if p in self._by_partition)
+        if self._suspects_stand[1] != at or not self._suspects_stand[0]:
+            self._suspects_stand = now, at
+        return now - self._suspects_stand[0] >= SUSPECTS_STAND_S
+
     def _hold(self) -> None:
-        """Pause partitions that some task must not read yet, and those that all tasks have read to their ends; resume the others."""
-        held = {p for p, readers in self._by_partition.items() if self._holds_all or any(map(_must_wait, readers)) or all(one.ended for one in readers)}
+        """Pause partitions that some task must not read yet, those that all tasks have read to their ends, and those without a suspect while there are
+        some; resume the others."""
+        held = {p for p, readers in self._by_partition.items() if self._holds_all or any(map(must_wait, readers)) or all(one.ended for one in readers)}
+        if not self._suspects.keys().isdisjoint(self._by_partition):
+            held |= {p for p, readers in self._by_partition.items() if p not in self._suspects and all(one.gate is None for one in readers)}
         pause, resume = held - self._paused, self._paused - held
         if pause:
             self._consumer.pause(pause)
@@ -317,32 +340,7 @@ class Inputs:
         self._paused = held
 
 
-def _open_gates(task: TaskInstance, here: Mapping[TopicPartition, int]) -> None:
-    """Of the bootstrap inputs that have reached theirs. `here`: the next offset of each input."""
-    for task_input in task.inputs:
-        if task_input.gate is not None and here[task_input.partition] >= task_input.gate:
-            task_input.gate = None
-    if task.state == TaskState.BOOTSTRAPPING and all(task_input.gate is None for task_input in task.inputs):
-        task.state = TaskState.RUNNING
-
-
-def _mark_ends(task: TaskInstance, here: Mapping[TopicPartition, int]) -> None:
-    """Mark the inputs that are at their end. `here`: the next offset of each."""
-    for task_input in task.inputs:
-        lane, end = task_input.lane, task_input.end
-        has_sender_ended = task_input.spec.between is not None and lane is not None and lane.ended
-        next_offset = 0 if end is None else max(here[task_input.partition], task_input.resume_at)
-        if not task_input.ended and is_input_at_end(end, next_offset, has_sender_ended):
-            task_input.ended = True
-            if lane is not None:
-                lane.ended = True
-
-
 def _named(offsets: Collection[int]) -> str:
     shown = ", ".join(str(offset) for offset in sorted(offsets)[:MAX_NAMED])
     more = "" if len(offsets) <= MAX_NAMED else f" and {len(offsets) - MAX_NAMED} more"
     return f"records that ended their container or that Kafka refused before: {shown}{more}"
-
-
-def _must_wait(task_input: TaskInput) -> bool:
-    return task_input.task.state == TaskState.BOOTSTRAPPING and task_input.gate is None and not task_input.spec.bootstrap

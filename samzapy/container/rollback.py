@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 
 from samzapy.api.errors import LogError, TaskError, TransactionAborted
-from samzapy.container.commits import Commits
+from samzapy.container.commits import Commits, passed
 from samzapy.container.failure import named
 from samzapy.container.flushing import Flushing
 from samzapy.container.generations import begin_empty
@@ -67,7 +67,8 @@ class RollBack:
             TaskError, LogError: it would be aborted again; nothing of what was aborted is held any more, whoever stops the container now.
         """
         # Asked before anything is dropped: the decision is about what the transaction held.
-        contents = self._transaction.contents()
+        ends = passed(self._inputs.tasks(), self._inputs.positions(self._transaction.unprocessed))
+        contents = self._transaction.contents(ends)
         decision = self._search.aborted(contents, error)
         readers = [] if contents.last is None else [i.task.name for i in self._inputs.readers.get(contents.last[:2], ())]
         LOG.warning("a transaction of %d records was aborted: %s", contents.records, error)
@@ -87,6 +88,7 @@ class RollBack:
             for task_input in task.inputs:
                 task_input.counts_go_back()
         self._inputs.drop(tasks)
+        self._inputs.read_only(self._search.suspects)
         self._raise_if_final(decision, contents, error, readers)
 
         self.reset_timers()

@@ -7,10 +7,12 @@ commits between two records (a duty, a hook's request, a record that is given up
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from samzapy.container.failure import origin_of
 from samzapy.model.dead_letter import Origin
+from samzapy.model.offsets import TopicPartition
 from samzapy.model.transaction_contents import Contents
 from samzapy.ports import Message
 
@@ -52,10 +54,10 @@ class Transaction:
         """The records of the batch that are still to come."""
         return self._batch[self.next_index :]
 
-    def contents(self) -> Contents:
-        """All of it, for the decision that is made now."""
+    def contents(self, ends: Mapping[TopicPartition, int] = MappingProxyType({})) -> Contents:
+        """All of it, for the decision that is made now. `ends`: of each partition of which it holds records, the next offset."""
         last = self.last
-        return Contents(self.records, None if last is None else origin_of(last), frozenset(self.skipped), self.has_window, self.waited_s)
+        return Contents(self.records, None if last is None else origin_of(last), frozenset(self.skipped), self.has_window, self.waited_s, ends)
 
     def begin_batch(self, batch: Sequence[Message]) -> None:
         """These records are processed next."""

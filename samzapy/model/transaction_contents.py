@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from samzapy.model.dead_letter import Origin
+from samzapy.model.offsets import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,7 @@ class Contents:
         skipped: condemned records that `on_error` was applied to in it.
         has_window: whether window() ran in it.
         waited_s: how long brokers took for it, so far as that held up the loop.
+        ends: of each partition of which it holds records, the next offset.
     """
 
     records: int
@@ -24,3 +27,4 @@ class Contents:
     skipped: frozenset[Origin] = frozenset()
     has_window: bool = False
     waited_s: float = 0.0
+    ends: Mapping[TopicPartition, int] = field(default_factory=dict)

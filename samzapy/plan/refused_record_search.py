@@ -2,33 +2,42 @@
 
 A broker that refuses a record, or demands an abort, does not say which input record caused it. So after an abort the same records are
 processed again in transactions of an eighth as many (half, if the reason is not in a record), and so on. What commits is done; a record that
-is alone in its transaction, when the broker refuses that for a reason in a record, is the culprit. Two commits in
-a row make them four times as large again; the search is over when that is back where it began. An abort costs some ten commits (a new
-producer, all records fetched again), hence the eighth. How large they are is decided in plan/transaction_size.py, which also makes them smaller where
+is alone in its transaction, when the broker refuses that for a reason in a record, is the culprit. An abort costs some ten commits (a new
+producer, all records fetched again), hence the eighth.
+
+Until the records that the aborted transaction held, the suspects, are committed, the container reads nothing else, and transactions do not grow:
+other partitions may bring more records than such small transactions can take, and the suspects would wait for their turn without end. After
+that, two commits in a row make transactions four times as large again; the search is over when that is back where it began.
+ How large they are is decided in plan/transaction_size.py, which also makes them smaller where
 brokers are slow: that searches for no record.
 
 A known culprit that is read again later does not slow down other records: transactions grow in the meantime, and it is skipped when it comes.
 
-Why it ends: every abort but of a single record makes the transactions smaller, every commit is progress, and three aborts at which neither
-happens are the end.
+Why it ends: every abort but of a single record makes the transactions smaller, every commit leaves fewer suspects, and three aborts at which
+neither happens are the end.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
 from samzapy.api.errors import RecordRejected, SamzapyError, TimestampRefused, TransactionAborted
 from samzapy.model.dead_letter import Origin
+from samzapy.model.offsets import TopicPartition
 from samzapy.model.transaction_contents import Contents
 from samzapy.plan.on_error_policy import is_tried_again
 from samzapy.plan.transaction_size import HALF, SHRINK_BY, SLOW, TransactionSize
 
 MAX_ABORTS = 3
+MAX_NAMED = 3
 NOT_OF_A_RECORD = (
     "Kafka refuses something that was not sent or stored for a record: by a hook other than `process`, by the end of a window, or as a mark of event time"
 )
+
+
+Suspects = Mapping[TopicPartition, int]  # by partition: the records before this offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,7 @@ class PoisonSearch:
     Attributes:
         size: of transactions.
         condemned: identified poison records that have not been skipped yet; of several partitions there may be several.
+        suspects: what is read before all else, because one of these records is to blame; {}: nothing is.
     """
 
     def __init__(self, retries: int, patience_s: float = math.inf, checkpoint_topic: str = "") -> None:
@@ -82,6 +92,7 @@ class PoisonSearch:
         self._checkpoint_topic = checkpoint_topic
         self.size = TransactionSize()
         self.condemned: dict[Origin, Culprit] = {}
+        self.suspects: Suspects = {}
         self._attempts: dict[Origin, int] = {}
         self._strikes = 0
 
@@ -103,6 +114,15 @@ class PoisonSearch:
 
     def aborted(self, contents: Contents, error: TransactionAborted) -> Decision:
         """The transaction that held this was aborted. Where no record is at fault, none is searched for."""
+        decision = self._decide(contents, error)
+        self.suspects = contents.ends if isinstance(decision, Replay) and self.is_on else {}
+        return decision
+
+    def no_suspects(self) -> None:
+        """They do not come any more: others are to be read."""
+        self.suspects = {}
+
+    def _decide(self, contents: Contents, error: TransactionAborted) -> Decision:
         if isinstance(error, TimestampRefused):
             return NoCulprit()  # but this host's clock
         if isinstance(error, RecordRejected) and error.topic and error.topic == self._checkpoint_topic:
@@ -159,7 +179,8 @@ class PoisonSearch:
             self.condemned.pop(record, None)
         if not self.is_on or contents.records > 0:  # what hooks other than `process` write again after each abort is no progress
             self._strikes = 0
-        was_on, self.size = self.is_on, self.size.committed(contents.records, self._share(contents))
+        self.suspects = {p: until for p, until in self.suspects.items() if contents.ends.get(p, 0) < until}
+        was_on, self.size = self.is_on, self.size.committed(contents.records, self._share(contents), may_grow=not self.suspects)
         if was_on and not self.is_on:
             self._attempts.clear()
 
@@ -168,3 +189,10 @@ class PoisonSearch:
         for record in list(records):
             self.condemned.pop(record, None)
             self._attempts.pop(record, None)
+
+
+def searched(suspects: Suspects) -> str:
+    """What is said while nothing but these is read."""
+    shown = ", ".join(f"{partition} before offset {until}" for partition, until in list(suspects.items())[:MAX_NAMED])
+    more = f" and {len(suspects) - MAX_NAMED} more" if len(suspects) > MAX_NAMED else ""
+    return f"Kafka refused a transaction: the record to blame is searched for, among those of {shown}{more}; until it is found, nothing else is read"

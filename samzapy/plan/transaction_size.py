@@ -51,9 +51,9 @@ class TransactionSize:
         """A transaction that held this was aborted, or is in doubt. `share`: of the time that brokers have for a commit, what they took."""
         return replace(self, fits=max(1, held // HALF), quick=0, is_felt=True) if share >= SLOW and held > 1 else self
 
-    def committed(self, held: int, share: float) -> TransactionSize:
-        """The same, of one that was committed."""
-        return self if held == 0 else self._search_goes_on()._learnt(held, share)
+    def committed(self, held: int, share: float, *, may_grow: bool = True) -> TransactionSize:
+        """The same, of one that was committed. `may_grow`: the search has passed all that it looks at."""
+        return self if held == 0 else (self._search_goes_on() if may_grow else self)._learnt(held, share)
 
     def _search_goes_on(self) -> TransactionSize:
         if not self.is_searching:

@@ -14,6 +14,7 @@ from samzapy.api.errors import Fenced, InDoubt, RecordTooLarge, SerdeError, Time
 from samzapy.container.container import Container
 from samzapy.container.failure import stack_of
 from samzapy.model.dead_letter import HEADERS_NOT_READ, DeadLetter, Origin, read_letter
+from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Supervision
 from tests.unit.container.bench import JOB, Bench
 
@@ -504,6 +505,44 @@ def test_many_that_kafka_refuses_over_partitions_are_all_found(tmp_path: Path) -
     for partition in range(3):
         assert list(range(partition, 300, 50)) == origins(bench, partition)
         assert 294 == len(bench.read("out", partition)) == len(bench.changelog(partition))
+
+
+@pytest.mark.parametrize("then", ["dead_letter", "skip"])
+def test_one_that_kafka_refuses_is_found_while_other_partitions_bring_more_all_the_time(tmp_path: Path, then: str) -> None:
+    """An attacker found that its partition stood still for as long as the others had traffic."""
+    bench, container = refusing(tmp_path, on_error=then, partitions=12)
+    bad, offset = 6, 40
+
+    def more(records: int) -> None:
+        for partition in range(12):
+            bench.feed(*((f"k{i}", 1) for i in range(records)), partition=partition)
+
+    more(offset)
+    bench.feed(("x" * 600, 1), partition=bad)
+    turns = 0
+    while container.status()["tasks"][bad]["skipped" if then == "skip" else "dead_letters"] == 0:
+        more(2)
+        bench.clock.passed += 0.2
+        container.step(0.0)
+        turns += 1
+        assert turns < 300, "its partition stands still"
+    run_until_idle(bench, container)
+    assert [offset + 2 * turns] * 12 == [len(bench.read("out", partition)) for partition in range(12)]
+
+
+def test_what_is_searched_is_said_and_if_it_does_not_come_any_more_the_others_are_read(tmp_path: Path) -> None:
+    bench, container = refusing(tmp_path, on_error="skip", partitions=2)
+    container._search.suspects = {TopicPartition("in", 0): 10}  # as if these records had been deleted since
+    container._inputs.read_only(container._search.suspects)
+    bench.feed(("k", 2), partition=1)
+    said = set()
+    for _ in range(30):
+        bench.clock.passed += 1.0
+        container.step(0.0)
+        said |= {str(task["reason"]) for task in container.status()["tasks"]}
+    assert any("the record to blame is searched for, among those of in[0] before offset 10" in reason for reason in said), said
+    assert {} == container._search.suspects
+    assert [("k", 1)] == bench.read("out", 1)
 
 
 def test_when_the_culprit_is_passed_transactions_grow_again(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from samzapy.api.errors import RecordRejected, TimestampRefused, TransactionAborted
 from samzapy.model.dead_letter import Origin
+from samzapy.model.offsets import TopicPartition
 from samzapy.model.transaction_contents import Contents
-from samzapy.plan.refused_record_search import MAX_ABORTS, Culprit, GiveUp, NoCulprit, PoisonSearch, Replay
+from samzapy.plan.refused_record_search import MAX_ABORTS, Culprit, GiveUp, NoCulprit, PoisonSearch, Replay, searched
 from samzapy.plan.transaction_size import COMMITS_TO_GROW, GROW_BY, NO_LIMIT, SHRINK_BY
 
 WITHOUT_A_RECORD = (
@@ -220,3 +221,40 @@ def test_where_no_record_is_at_fault_none_is_searched_for() -> None:
     assert not search.is_on
     assert isinstance(search.aborted(Contents(800, R[0]), RecordRejected("it is refused.", "", topic="out")), Replay)
     assert search.is_on
+
+
+P, Q = TopicPartition("in", 0), TopicPartition("in", 1)
+
+
+def test_until_the_suspects_are_committed_transactions_do_not_grow() -> None:
+    search = PoisonSearch(retries=0)
+    assert Replay(2) == search.aborted(Contents(16, R[9], ends={P: 10, Q: 6}), REFUSED)
+    assert {P: 10, Q: 6} == search.suspects
+    for at in (2, 4, 6, 8):
+        search.committed(Contents(2, R[at], ends={P: at}))
+        assert ({P: 10, Q: 6}, 2) == (search.suspects, search.limit)
+    search.committed(Contents(2, R[9], ends={P: 10}))
+    assert {Q: 6} == search.suspects
+    assert Replay(1) == search.aborted(Contents(2, R[1], ends={Q: 2}), REFUSED)  # fewer suspects
+    assert {Q: 2} == search.suspects
+    search.committed(Contents(1, R[0], ends={Q: 1}))
+    assert isinstance(search.aborted(Contents(1, R[1], ends={Q: 2}), REFUSED), Culprit)
+    assert {} == search.suspects
+
+
+def test_once_all_suspects_are_committed_transactions_grow() -> None:
+    search = PoisonSearch(retries=0)
+    search.aborted(Contents(800, R[0], ends={P: 10}), REFUSED)
+    search.committed(Contents(50, ends={P: 10}))
+    search.committed(Contents(50, ends={P: 20}))
+    assert ({}, 400) == (search.suspects, search.limit)
+
+
+def test_where_no_record_is_searched_for_there_are_no_suspects() -> None:
+    search = PoisonSearch(retries=0, patience_s=60.0)
+    search.aborted(Contents(2, R[1], waited_s=60.0, ends={P: 2}), ABORTED)
+    assert {} == search.suspects
+    search.aborted(Contents(2, R[1], ends={P: 2}), REFUSED)
+    search.no_suspects()
+    assert {} == search.suspects
+    assert "in[0] before offset 2, in[1] before offset 6; until" in searched({P: 2, Q: 6})
