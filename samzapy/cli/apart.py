@@ -76,7 +76,7 @@ class Apart:
             facts, now = self._facts(), self._clock.monotonic()
             if not self._is_over.is_set() and is_given_up(facts, now, self._stop_timeout_s):
                 LOG.error(
-                    "the coordinator should end, but has waited for Kafka's client for %.0f s; the run ends without waiting longer: "
+                    "the coordinator should end, but a call to Kafka or to Spark has not returned for %.0f s; the run ends without waiting longer: "
                     "the next run continues from the last commits",
                     now - facts.seen_at,
                 )

@@ -21,7 +21,8 @@ from samzapy.spark.directories import KeptDirectories, of_driver
 from samzapy.spark.executor import run_partition
 from samzapy.spark.executors import host_slots, leaving_hosts, local_slots, registered
 from samzapy.spark.failures import GIVEN_UP, how_it_failed
-from samzapy.spark.session import jvm_end, stop_session, text_of
+from samzapy.spark.jvm_watch import JvmWatch
+from samzapy.spark.session import jvm_end, kill_jvm, stop_session, text_of
 from samzapy.spark.settings import is_local
 
 if TYPE_CHECKING:
@@ -47,8 +48,9 @@ _JVM_DIES_S = 5.0
 class SparkHandle:
     """A container's Spark job. Its process id is the container's to tell, when it registers."""
 
-    def __init__(self, context: SparkContext, group: str) -> None:
+    def __init__(self, context: SparkContext, watch: JvmWatch, group: str) -> None:
         self.group = group
+        self._watch = watch
         self._context = context
         self._ended: ProcessEnd | None = None
 
@@ -62,7 +64,8 @@ class SparkHandle:
         if self._ended is not None or jvm_end() is not None:
             return
         try:
-            self._context._jsc.sc().cancelJobGroupAndFutureJobs(self.group)
+            with self._watch.call():
+                self._context._jsc.sc().cancelJobGroupAndFutureJobs(self.group)
         except (OSError, Py4JError) as error:
             if jvm_end(_patience_with(error)) is None and not is_given_up(self._context):
                 raise
@@ -80,6 +83,7 @@ class SparkLauncher:
         self._is_local = is_local(str(self._context.master))
         self._is_closed = False
         self._kept = KeptDirectories(of_driver(self._context))
+        self._watch = JvmWatch(kill_jvm)
 
     @property
     def driver_host(self) -> str:
@@ -122,7 +126,7 @@ class SparkLauncher:
 
         self._ask(f"container {container} was not started", lambda _: None)
         text = json.dumps({**payload, "host": LOCALHOST if self._is_local else ""}).encode()
-        handle = SparkHandle(self._context, f"samzapy-container-{container}-{secrets.token_hex(4)}")
+        handle = SparkHandle(self._context, self._watch, f"samzapy-container-{container}-{secrets.token_hex(4)}")
         InheritableThread(
             target=self._run, args=(container, handle, text, preferred_host), name=f"container-{container}", daemon=True
         ).start()
@@ -134,7 +138,9 @@ class SparkLauncher:
             return
         self._is_closed = True
         self._kept.close()
-        stop_session(self._session)
+        with self._watch.call():
+            stop_session(self._session)
+        self._watch.close()
 
     def _run(self, container: int, handle: SparkHandle, payload: bytes, preferred_host: str | None) -> None:
         try:
@@ -166,8 +172,9 @@ class SparkLauncher:
         why, remedy = "its launcher is closed" if self._is_closed else jvm_end(), ""
         if why is None:
             try:
-                if not is_given_up(self._context):
-                    return question(self._context)
+                with self._watch.call():
+                    if not is_given_up(self._context):
+                        return question(self._context)
                 why, remedy = GIVEN_UP, _GIVEN_UP_REMEDY
             except (OSError, Py4JError) as error:
                 why = jvm_end(_patience_with(error)) or str(how_it_failed(text_of(error)))

@@ -41,6 +41,7 @@ LOG = logging.getLogger("samzapy")
 PROBE_S = 5.0
 STOP_S = 20.0
 _TAIL_LINES = 40
+_why_killed = ""
 _CHATTER = ("at ", "WARNING:", "Using ", "...", "Setting default log level", "To adjust logging level", "Setting Spark log level")
 # what in our environment would make PySpark look for a JVM or a server elsewhere
 _UNSET = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_TESTING")
@@ -56,6 +57,8 @@ def start_session(master: str, conf: Mapping[str, str], app_name: str, java_home
     settings = session_settings(master, conf, app_name, locality_wait_s)
     _check_installed(java_home)
     _check_master(master)
+    global _why_killed
+    _why_killed = ""
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
@@ -115,7 +118,19 @@ def jvm_end(within_s: float = 0.0) -> str | None:
         code = gateway.proc.wait(within_s)
     except subprocess.TimeoutExpired:
         return None
-    return f"Spark's JVM ended ({ended_with(code)})"
+    return f"Spark's JVM {_why_killed}" if _why_killed else f"Spark's JVM ended ({ended_with(code)})"
+
+
+def kill_jvm(why: str) -> None:
+    """End the JVM of this process at once, whatever state it is in. `why`: what `jvm_end` is to say."""
+    from pyspark import SparkContext
+
+    global _why_killed
+    gateway = SparkContext._gateway
+    if gateway is not None and gateway.proc.poll() is None:
+        _why_killed = why
+        LOG.error("Spark's JVM (process %d) %s", gateway.proc.pid, why)
+        os.killpg(gateway.proc.pid, signal.SIGKILL)
 
 
 def end_jvm() -> None:
