@@ -112,13 +112,14 @@ def restart(
     timeout: Timeout = 600.0,
     token_file: TokenFile = None,
     as_json: AsJson = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the code, say what a restart would do, and restart nothing.")] = False,
 ) -> int:
     """Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded.
 
     Code that cannot be imported is refused before any container is restarted, and so is a program with other inputs, outputs or stores, or a class that
     cannot read what is stored. The job file is not read again: for that, stop the job and run it."""
     job, left = loaded_job(file, more, sets, timeout, NOTHING, classes=True)
-    return done(job, "restart", _restart(job, container, left, token_file), as_json)
+    return done(job, "restart", _restart(job, container, left, token_file, dry_run), as_json)
 
 
 def loaded_job(
@@ -131,14 +132,18 @@ def loaded_job(
     return job, max(0.0, deadline - time.monotonic())
 
 
-def _restart(job: Job, container: int | None, timeout: float, token_file: Path | None) -> int:
+def _restart(job: Job, container: int | None, timeout: float, token_file: Path | None, dry_run: bool) -> int:
     deadline = time.monotonic() + timeout
     run = found_run(job, token_file, timeout)
     if isinstance(run, int):
         return run
     within(_left(deadline), lambda: refuse_new_code(job, lambda: run.get("config", _left(deadline))["items"]), _servers(job), lambda: NOTHING)
     before = {c["id"]: c["pid"] for c in run.status["containers"]}
-    numbers = run.post("restart", {"container": container})["containers"]
+    answer = run.post("restart", {"container": container, "dry_run": dry_run})
+    if dry_run:
+        say(f"would do: {answer['effect']}")
+        return 0
+    numbers = answer["containers"]
 
     def is_done(status: dict[str, Any]) -> bool:
         now = {c["id"]: c["pid"] for c in status["containers"]}

@@ -6,7 +6,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "run": ("samzapy run JOB.yaml --local", "samzapy run JOB.yaml --local --until-end --create-topics", "samzapy run JOB.yaml --set containers.count=2"),
     "stop": ("samzapy stop JOB.yaml",),
     "scale": ("samzapy scale JOB.yaml --containers 2",),
-    "restart": ("samzapy restart JOB.yaml", "samzapy restart JOB.yaml --container 0"),
+    "restart": ("samzapy restart JOB.yaml", "samzapy restart JOB.yaml --container 0", "samzapy restart JOB.yaml --dry-run"),
     "pause": ("samzapy pause JOB.yaml", "samzapy pause JOB.yaml --dry-run"),
     "resume": ("samzapy resume JOB.yaml",),
     "commit": ("samzapy commit JOB.yaml",),

@@ -59,7 +59,8 @@ def run(
         with begin(run_id) as begun, Job(file, more, overrides, classes=True, before_classes=begun.of) as job:
             if log_format == JSON:
                 import_module("samzapy.cli.main").log_as_json(str(job.names))
-            how = How(local or inline, inline, until_end, takeover, profile, log_format, create)
+            named = (str(file), *(f"--file={one}" for one in more or ()), *(f"--set={one}" for one in overrides))
+            how = How(local or inline, inline, until_end, takeover, profile, log_format, create, named)
             return Run(job, run_id, how, begun.listens_at).run()
     except ClusterUnreachable as error:
         raise type(error)(error.message, f"{error.remedy} {AGAIN}".lstrip()) from error

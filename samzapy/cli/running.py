@@ -19,6 +19,7 @@ from samzapy import __version__, failpoints
 from samzapy.api import exit_codes
 from samzapy.api.errors import ConfigurationError, LauncherError
 from samzapy.cli.apart import Apart, StopTimes
+from samzapy.cli.check_code import check_code
 from samzapy.cli.common import Relayed, as_called, say, to_look
 from samzapy.cli.job import Job
 from samzapy.cli.jobs import jobs_of
@@ -84,6 +85,7 @@ class How:
     profile: Path | None = None
     log_format: str = TEXT
     creates: bool = False
+    arguments: tuple[str, ...] = ()  # that name the job: its files, and single keys
 
     @property
     def options(self) -> str:
@@ -179,7 +181,8 @@ class Run:
         control_host = str(getattr(launcher, "driver_host", LOOPBACK))  # where containers can reach this driver
         switchboard = Switchboard()
         looking = Looking(coordinator.roster, switchboard)
-        live = Live(coordinator, about_of(self._job.loaded, as_called("JOB.yaml"), to_look()), notes, looking.hasten, self._how.options)
+        about = about_of(self._job.loaded, as_called("JOB.yaml"), to_look())
+        live = Live(coordinator, about, notes, looking.hasten, self._how.options, partial(check_code, self._how.arguments))
         contents = Contents(
             self._settings, self._job.loaded.folders, self._job.log, self._job.clock, note=live.note, this_run=coordinator.history.record,
             file=lambda: [origin.to_json() for origin in self._job.again().origins],

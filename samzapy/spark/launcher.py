@@ -22,7 +22,7 @@ from samzapy.spark.executor import run_partition
 from samzapy.spark.executors import host_slots, leaving_hosts, local_slots, registered
 from samzapy.spark.failures import GIVEN_UP, how_it_failed
 from samzapy.spark.jvm_watch import JvmWatch
-from samzapy.spark.session import jvm_end, kill_jvm, stop_session, text_of
+from samzapy.spark.session import is_jvm_killed, jvm_end, kill_jvm, stop_session, text_of
 from samzapy.spark.settings import is_local
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _host_slots(context: SparkContext) -> dict[str, int | None]:
 
 
 def _patience_with(error: Exception) -> float:
-    """How long to look for the JVM's end: a broken line to it means that it is dying."""
+    """How long to look for the JVM's end: a broken line to it means that it is dying, and so does that it was killed."""
     from py4j.protocol import Py4JNetworkError
 
-    return _JVM_DIES_S if isinstance(error, OSError | Py4JNetworkError) else 0.0
+    return _JVM_DIES_S if is_jvm_killed() or isinstance(error, OSError | Py4JNetworkError) else 0.0

@@ -121,6 +121,11 @@ def jvm_end(within_s: float = 0.0) -> str | None:
     return f"Spark's JVM {_why_killed}" if _why_killed else f"Spark's JVM ended ({ended_with(code)})"
 
 
+def is_jvm_killed() -> bool:
+    """Whether `kill_jvm` was called since the session began."""
+    return bool(_why_killed)
+
+
 def kill_jvm(why: str) -> None:
     """End the JVM of this process at once, whatever state it is in. `why`: what `jvm_end` is to say."""
     from pyspark import SparkContext

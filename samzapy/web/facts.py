@@ -52,7 +52,8 @@ class Actions(Protocol):
 
     def scale(self, containers: int, by: str, dry_run: bool) -> dict[str, Any]: ...
 
-    def restart(self, container: int | None, by: str, dry_run: bool) -> dict[str, Any]: ...
+    def restart(self, container: int | None, by: str, dry_run: bool, *, is_checked: bool) -> dict[str, Any]:
+        """`is_checked`: who asks has found that the new code can be used, as the command line does."""
 
     def pause(self, by: str, dry_run: bool) -> dict[str, Any]: ...
 

@@ -22,6 +22,7 @@ class Live:
         about: the job's topics, stores and configuration.
         notes: what people are to know of this process.
         hasten: lets containers fetch their orders now, not with their next heartbeats.
+        check_code: raises SamzapyError where containers could not be started with the code as it is now.
     """
 
     def __init__(
@@ -31,12 +32,14 @@ class Live:
         notes: Callable[[], Sequence[str]] = tuple,
         hasten: Callable[[], None] = lambda: None,
         options: str = "",
+        check_code: Callable[[], None] = lambda: None,
     ) -> None:
         self._coordinator = coordinator
         self._roster = coordinator.roster
         self._about = about
         self._notes = notes
         self._hasten = hasten
+        self._check_code = check_code
         self._again = " ".join(["samzapy run JOB.yaml", options]).strip()
 
     def status(self) -> dict[str, Any]:
@@ -89,7 +92,10 @@ class Live:
         done = self._coordinator.changes.scale(containers, dry_run)
         return self._told("scale", by, dry_run, done, _scaled(done["before"], done["containers"], done["tasks"]))
 
-    def restart(self, container: int | None, by: str, dry_run: bool) -> dict[str, Any]:
+    def restart(self, container: int | None, by: str, dry_run: bool, *, is_checked: bool) -> dict[str, Any]:
+        self._coordinator.changes.restart(container, dry_run=True)  # what is wrong with the request is told at once
+        if not is_checked:
+            self._check_code()
         done = self._coordinator.changes.restart(container, dry_run)
         return self._told("restart", by, dry_run, done, _restarted(sorted(done["containers"]), done["tasks"]))
 

@@ -137,7 +137,7 @@ TABLE: tuple[Route, ...] = (
     Route("POST", f"{J}/scale", "scale", OPERATE, "Run in so many containers", s.Effect,
           lambda a: a.actions.scale(a.body.containers, a.by, a.body.dry_run), (), b.Scale),
     Route("POST", f"{J}/restart", "restart", OPERATE, "Restart containers", s.Effect,
-          lambda a: a.actions.restart(a.body.container, a.by, a.body.dry_run), (), b.Restart),
+          lambda a: a.actions.restart(a.body.container, a.by, a.body.dry_run, is_checked=a.caller.is_signed), (), b.Restart),
     Route("POST", f"{J}/pause", "pause", OPERATE, "Process nothing until resumed", s.Effect, lambda a: a.actions.pause(a.by, a.body.dry_run), (), b.Stop),
     Route("POST", f"{J}/resume", "resume", OPERATE, "Go on after a pause", s.Effect, lambda a: a.actions.resume(a.by, a.body.dry_run), (), b.Stop),
     Route("POST", f"{J}/commit", "commit", OPERATE, "Commit now, in every container", s.Effect, lambda a: a.actions.commit(a.by, a.body.dry_run), (), b.Stop),

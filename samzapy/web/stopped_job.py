@@ -140,7 +140,7 @@ class Still:
     def scale(self, containers: int, by: str, dry_run: bool) -> dict[str, Any]:
         _refuse()
 
-    def restart(self, container: int | None, by: str, dry_run: bool) -> dict[str, Any]:
+    def restart(self, container: int | None, by: str, dry_run: bool, *, is_checked: bool) -> dict[str, Any]:
         _refuse()
 
     def pause(self, by: str, dry_run: bool) -> dict[str, Any]:
