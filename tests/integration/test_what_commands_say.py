@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import os
 import re
@@ -12,6 +13,8 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -96,15 +99,34 @@ def test_a_class_that_cannot_read_what_is_stored_is_refused_before_any_container
         file.write_text(good.replace("    word: str\n    seen: int\n", "    seen: int\n    word: str\n"))
         refused = job.command("restart", str(job.file))
         assert (2, True) == (refused.returncode, "error[SZ110]: Partition 0: " in refused.stderr), refused.stderr
+        for body in ({}, {"dry_run": True}):
+            code, answer = over_http(job, "restart", body)
+            assert (409, True) == (code, "the new code cannot be used: error[SZ110]: Partition 0: " in answer["detail"]), answer
         status = job.status() or {}
         assert ("RUNNING", container["pid"]) == (status["state"], status["containers"][0]["pid"])
 
         file.write_text(good + "# as before\n")  # of another size: Python takes a file of the same size and second for the one that it has compiled
-        assert 0 == job.command("restart", str(job.file)).returncode
+        dry = job.command("restart", str(job.file), "--dry-run")
+        assert (0, True) == (dry.returncode, "would do: " in dry.stderr), dry.stderr
+        assert container["pid"] == (job.status() or {})["containers"][0]["pid"]
+        assert 200 == over_http(job, "restart", {})[0]
         job.feed(["fox"])
         assert container["pid"] != run.until_caught_up({f"{job.input}[0]": 3})["containers"][0]["pid"]
         assert 0 == run.stop()
     assert [["fox", 3]] == [json.loads(line)["value"] for line in job.of("state", "export", "counts", "--json").stdout.splitlines()]
+
+
+def over_http(job: Job, verb: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """What the job's page would get."""
+    page = urlsplit(job.command("ui", str(job.file), "--no-open").stdout.strip())
+    connection = http.client.HTTPConnection(page.netloc, timeout=120)
+    try:
+        token = page.fragment.partition("token=")[2]
+        connection.request("POST", f"/v1/jobs/{job.name}/1/{verb}", json.dumps(body), {"Authorization": f"Bearer {token}"})
+        answer = connection.getresponse()
+        return answer.status, json.load(answer)
+    finally:
+        connection.close()
 
 
 def test_each_entry_says_whose_it_is(job: Job) -> None:
