@@ -110,6 +110,7 @@ def test_a_class_that_cannot_read_what_is_stored_is_refused_before_any_container
         assert (0, True) == (dry.returncode, "would do: " in dry.stderr), dry.stderr
         assert container["pid"] == (job.status() or {})["containers"][0]["pid"]
         assert 200 == over_http(job, "restart", {})[0]
+        run.until(lambda s: s["state"] == "RUNNING" and s["containers"][0]["pid"] not in (None, container["pid"]))
         job.feed(["fox"])
         assert container["pid"] != run.until_caught_up({f"{job.input}[0]": 3})["containers"][0]["pid"]
         assert 0 == run.stop()

@@ -93,7 +93,7 @@ def test_it_is_refused_before_anything_is_asked_for(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(change, "found_run", lambda *_: Run())
     settings, now = loaded(program(to="new"))
     with pytest.raises(ConfigurationError, match="the outputs new"):
-        change._restart(SimpleNamespace(settings=settings, loaded=SimpleNamespace(origins=now)), None, 5.0, None)  # type: ignore[arg-type]
+        change._restart(SimpleNamespace(settings=settings, loaded=SimpleNamespace(origins=now)), None, 5.0, None, False)  # type: ignore[arg-type]
     assert ["GET http://x:1/v1/jobs/j/1/config secret"] == asked
 
 
@@ -128,5 +128,5 @@ def test_of_a_container_that_has_just_died_none_is_stopped_and_its_own_start_is_
     monkeypatch.setattr(change, "refuse_new_code", lambda *_: None)
     settings = settings_from_document({"job": "j", "task": "m:T", "kafka": KAFKA, "inputs": [{"topic": "t"}]}, {})
     job = SimpleNamespace(settings=settings, loaded=SimpleNamespace(origins=()))
-    assert 0 == change._restart(job, container, 5.0, None)  # type: ignore[arg-type]
+    assert 0 == change._restart(job, container, 5.0, None, False)  # type: ignore[arg-type]
     assert said in capsys.readouterr().err
