@@ -73,7 +73,7 @@ def lost_while_running(topics: Iterable[str], what: str, more: str = "") -> Stat
     )
     if all(job_of_coordinator_topic(topic) is not None for topic in gone):
         remedy = (
-            "Start the job again: `samzapy run JOB.yaml` makes it, with the settings that it needs; state and checkpoints are in other topics. If somebody has made "
+            "Start the job again: `samzapy run JOB.yaml` makes this topic, with its settings; state and checkpoints are in other topics. If somebody has made "
             "it by then, first delete it: `samzapy reset JOB.yaml --coordinator --execute`."
         )
     return StateRefused(f"{', '.join(gone)}: {what} while the job ran; nothing more is committed.{' ' if more else ''}{more}", remedy)

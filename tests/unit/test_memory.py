@@ -35,6 +35,6 @@ def test_from_when_a_run_has_begun_its_start_is_left_out_of_garbage_collections(
     job: Any = SimpleNamespace(settings=None)
     lives_on = [[n] for n in range(100_000)]
     before = gc.get_freeze_count()
-    Run(job, "run-1", How(local=True), begun.append)._has_begun("http://127.0.0.1:1")
+    Run(job, "run-1", How(local=True), begun.append)._has_begun(Path("no/such/token"), "http://127.0.0.1:1")
     assert ["http://127.0.0.1:1"] == begun
     assert gc.get_freeze_count() >= before + len(lives_on)

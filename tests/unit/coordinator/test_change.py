@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -153,7 +154,8 @@ def test_a_preview_refuses_what_the_order_refuses_and_changes_nothing(is_stoppin
         Cast(stage).play(settled(2))
         live = Live(stage.coordinator, {})
         stage.roster.is_stopping = is_stopping
-        for verb, number in ((live.scale, 0), (live.scale, 5), (live.restart, 7), (live.restart, None), (live.restart, 1), (live.scale, 3)):
+        restart = partial(live.restart, is_checked=False)
+        for verb, number in ((live.scale, 0), (live.scale, 5), (restart, 7), (restart, None), (restart, 1), (live.scale, 3)):
             before = stage.roster.target, stage.coordinator.changes.is_under_way
             preview = outcome(verb, number, dry_run=True)
             assert before == (stage.roster.target, stage.coordinator.changes.is_under_way)
