@@ -3,13 +3,12 @@
 A broker that refuses a record, or demands an abort, does not say which input record caused it. So after an abort the same records are
 processed again in transactions of an eighth as many (half, if the reason is not in a record), and so on. What commits is done; a record that
 is alone in its transaction, when the broker refuses that for a reason in a record, is the culprit. An abort costs some ten commits (a new
-producer, all records fetched again), hence the eighth.
+producer, all records fetched again), hence the eighth. How large they are is decided in plan/transaction_size.py, which also makes them smaller where
+brokers are slow: that searches for no record.
 
 Until the records that the aborted transaction held, the suspects, are committed, the container reads nothing else, and transactions do not grow:
 other partitions may bring more records than such small transactions can take, and the suspects would wait for their turn without end. After
 that, two commits in a row make transactions four times as large again; the search is over when that is back where it began.
- How large they are is decided in plan/transaction_size.py, which also makes them smaller where
-brokers are slow: that searches for no record.
 
 A known culprit that is read again later does not slow down other records: transactions grow in the meantime, and it is skipped when it comes.
 
@@ -35,8 +34,6 @@ MAX_NAMED = 3
 NOT_OF_A_RECORD = (
     "Kafka refuses something that was not sent or stored for a record: by a hook other than `process`, by the end of a window, or as a mark of event time"
 )
-
-
 Suspects = Mapping[TopicPartition, int]  # by partition: the records before this offset
 
 
