@@ -110,11 +110,10 @@ def _warn_of_letters(settings: Settings, admin: Admin) -> None:
 
 def _warn_of_unused(settings: Settings, admin: Admin, tasks: int) -> None:
     names = JobTopics.of(settings)
-    specs = internal_topics(names.job, tasks, changelogs(settings))
-    for topic, facts in admin.topics([s.name for s in specs]).items():
-        spec = next(s for s in specs if s.name == topic)
-        if more_partitions(spec, facts):
-            LOG.warning("%s %s", topic, unused_partitions(spec, facts))
+    specs = {spec.name: spec for spec in internal_topics(names.job, tasks, changelogs(settings))}
+    for topic, facts in admin.topics(specs).items():
+        if more_partitions(specs[topic], facts):
+            LOG.warning("%s %s", topic, unused_partitions(specs[topic], facts))
 
 
 def other_partitions(wanted: int | None, facts: TopicFacts) -> str:
