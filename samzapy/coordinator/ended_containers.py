@@ -196,7 +196,7 @@ class Liveness:
         elif suspected is not None:
             LOG.warning(
                 "%d processes of container %d ended while only record %s was processed (%s). This does not prove that the record is the reason: somebody else may "
-                "have ended the processes. So `on_error` is not applied, and the record is processed again",
+                "have ended the processes. So `on_error` is not applied yet, and the record is processed again",
                 suspected.alone, member.number, suspected.piece, end,
             )  # fmt: skip
         elif at is not None and all(c.record != at.alone for c in found.caution.condemned):
