@@ -34,7 +34,10 @@ _SPLIT = re.compile(r"[^A-Za-z0-9]+")
 _kept_out: set[str] = set()
 _LOGIN = re.compile(  # a name of 20 characters and more without a password is a token
     r"(?<![a-z0-9+.\-])[a-z0-9+.\-]+://(?:[^\s/@:]*:(?P<password>[^\s/@]+)|(?P<name>[^\s/@:]{20,}))@|\A(?:bearer|basic)\s+(?P<token>\S+)\Z"
-    r"|(?P<pem>-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----.*)",
+    r"|(?P<pem>-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----.*)"
+    # A JSON Web Token (RFC 7519), and what GitHub, GitLab, Slack, Google, Stripe and Amazon give out: these begin in a way of their own.
+    r"|(?<![\w\-])(?P<known>(?-i:eyJ[\w\-]{10,}\.eyJ[\w\-]{10,}\.[\w\-]{10,}|gh[pousr]_\w{30,}|github_pat_\w{30,}|glpat-[\w\-]{20,}|xox[abprs]-[\w\-]{10,}"
+    r"|AIza[\w\-]{30,}|[rs]k_(?:live|test)_\w{10,}|(?:AKIA|ASIA)[A-Z0-9]{16}))",
     re.IGNORECASE | re.DOTALL,
 )
 _PAIR = re.compile(r"(?<![\w.\-])(?P<key>[\w.\-]+)[ \t]*=(?![=>])[ \t]*(?P<value>'[^']+'|\"[^\"]+\"|\{[^}]+\}|(?:\$\{[^}]*\}|[^\s;&,'\"{}])+)")
@@ -59,7 +62,8 @@ def _words(key: str) -> list[str]:
 
 def logins(text: str) -> list[str]:
     """The passwords and tokens in a text that is, or holds, a URL with a login (`postgres://user:password@host`), the header of one (`Bearer …`),
-    a private key, or keys with values, as drivers of databases and queries of URLs have them (`user=me password=…`, `?access_token=…`)."""
+    a private key, a token that is known by its beginning, or keys with values, as drivers of databases and queries of URLs have them
+    (`user=me password=…`, `?access_token=…`)."""
     pairs = [value.strip("'\"") for key, value in _PAIR.findall(text) if is_secret_key(key)]
     pairs = [value[1:-1] if value[:1] + value[-1:] == "{}" else value for value in pairs]
     return [match[match.lastgroup or 0] for match in _LOGIN.finditer(text)] + [value for value in pairs if value]

@@ -40,6 +40,7 @@ def test_a_container_keeps_out_what_its_document_resolves_to() -> None:
 
 
 DSN = "postgres://me:hunter22@host/db"
+JWT = f"eyJ{'hbGci' * 4}.eyJ{'zdWIi' * 4}.{'s-_9' * 8}"  # as one looks
 PARAMS = {"dsn": DSN, "other_dsn": "${MY_DSN}", "Authorization": "Bearer t0ken1", "home": "https://host:443/a@b"}
 
 
@@ -69,6 +70,11 @@ def test_a_login_within_a_text_is_a_secret_whatever_its_key_is(tmp_path: Path) -
         ("https://me@host/4", []),
         ("https://store/x?sp=r&sig=hunter2%3D", ["hunter2%3D"]),
         ("a\n-----BEGIN RSA PRIVATE KEY-----\nhunter2\n", ["-----BEGIN RSA PRIVATE KEY-----\nhunter2\n"]),
+        (f"with {JWT} and more", [JWT]),
+        (f"ghp_{'aB3' * 12}", [f"ghp_{'aB3' * 12}"]),
+        (f"sk_live_{'aB3' * 8}", [f"sk_live_{'aB3' * 8}"]),
+        (f"id AKIA{'Q7' * 8}", [f"AKIA{'Q7' * 8}"]),
+        ("eyJ.eyJ. task_live_one akia_of_mine", []),
         ("user=me key=a page=b", []),
         ("token == 'a', password => b, secret=", []),
     ],
@@ -77,7 +83,13 @@ def test_logins_in_texts(text: str, found: list[str]) -> None:
     assert found == secrets.logins(text)
 
 
-@pytest.mark.parametrize("text", ["a" * 300_000, "password=" * 30_000, "password='" * 30_000, "a://" * 75_000, "password=" + "${" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 300_000, "password=" * 30_000, "password='" * 30_000, "a://" * 75_000, "password=" + "${" * 100_000, "eyJ" * 100_000,
+        "-eyJaaaaaaaaaa." * 20_000,
+    ],
+)  # fmt: skip
 def test_long_texts_are_looked_through_in_one_go(text: str) -> None:
     """Within the test's time limit; where each begin looks to the end again, it takes minutes."""
     assert len(secrets.logins(text)) <= 30_000
