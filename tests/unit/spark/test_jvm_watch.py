@@ -37,3 +37,22 @@ def test_calls_that_return_are_no_silence() -> None:
     watch.close()
     until(lambda: not any(t.name == "spark-watch" for t in threading.enumerate()), "its thread ends")
     assert [] == killed
+
+
+def test_the_time_in_which_the_driver_itself_stood_still_is_no_silence() -> None:
+    """A suspended driver, or machine, that wakes in the middle of a call: the JVM gets its time to answer."""
+    killed: list[str] = []
+    clock = [1000.0]
+    looks = threading.Semaphore(0)
+
+    def monotonic() -> float:
+        looks.release()
+        return clock[0]
+
+    watch = JvmWatch(killed.append, silent_s=30.0, told_s=10.0, look_s=0.001, monotonic=monotonic)
+    with watch.call():
+        clock[0] += 3600.0
+        for _ in range(100):
+            assert looks.acquire(timeout=30)
+        assert [] == killed
+    watch.close()
