@@ -46,7 +46,7 @@ def test_a_restart_is_told_with_its_reason_and_scale_tells_of_its_own_moves_only
             restarts[0],
         )
         assert 1 == len(restarts)
-        told = (job.status() or {})["containers"][1]["last_restart"]
+        told = json.loads(job.of("status", "--json").stdout)["containers"][1]["last_restart"]  # with the run's token: with all texts
         assert f"process {victim} on localhost" == told["process"]
         assert told["reason"].startswith("killed by SIGKILL")
 
