@@ -16,7 +16,7 @@ from samzapy.ports import Clock, Log
 from samzapy.wiring.growing_topics import growing
 from samzapy.wiring.job_topics import JobTopics
 from samzapy.wiring.serdes import Serdes
-from samzapy.wiring.tasks import tasks_of
+from samzapy.wiring.tasks import Tasks, tasks_of
 
 
 def what_a_run_refuses(job: Job) -> SamzapyError | None:
@@ -28,8 +28,9 @@ def what_a_run_refuses(job: Job) -> SamzapyError | None:
         return refused
     facts = job_in_kafka(job.settings, job.log)
     checkpoints = readable_checkpoints(job.settings, facts, job.log, job.clock)
-    refused = _other_program(job.loaded, facts, checkpoints, job.log, job.clock, ledger)
-    return removed_unread(job.settings, facts, checkpoints, ledger, job.log) if refused is None else refused
+    user = tasks_of(job.settings, job.loaded.folders)
+    refused = _other_program(job.loaded, user, facts, checkpoints, job.log, job.clock, ledger)
+    return removed_unread(job.settings, facts, checkpoints, ledger, job.log, user.tables or {}) if refused is None else refused
 
 
 def refuse_before_topics(loaded: LoadedJob, log: Log, clock: Clock) -> None:
@@ -52,15 +53,15 @@ def refuse_other_state(loaded: LoadedJob, facts: JobInKafka, log: Log, clock: Cl
     Raises:
         StateMismatch: they cannot.
     """
-    refused = _other_program(loaded, facts, readable_checkpoints(loaded.settings, facts, log, clock), log, clock)
+    user = tasks_of(loaded.settings, loaded.folders)
+    refused = _other_program(loaded, user, facts, readable_checkpoints(loaded.settings, facts, log, clock), log, clock)
     if refused is not None:
         raise refused
 
 
 def _other_program(
-    loaded: LoadedJob, facts: JobInKafka, checkpoints: Collection[Checkpoint], log: Log, clock: Clock, ledger: Ledger | None = None
+    loaded: LoadedJob, user: Tasks, facts: JobInKafka, checkpoints: Collection[Checkpoint], log: Log, clock: Clock, ledger: Ledger | None = None
 ) -> StateMismatch | None:
-    settings, folders = loaded.settings, loaded.folders
-    user = tasks_of(settings, folders)
-    refused = other_program(settings, Serdes(settings, folders), user.operators, facts, checkpoints, ledger)
+    settings = loaded.settings
+    refused = other_program(settings, Serdes(settings, loaded.folders), user.operators, facts, checkpoints, ledger)
     return moved_keys(settings, user.key_of, facts.tasks, checkpoints, log, clock) if refused is None else refused

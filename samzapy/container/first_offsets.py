@@ -15,6 +15,10 @@ from samzapy.model.ownership import Startpoint
 
 FAIL = "fail"  # of `on_out_of_range`
 LOG = logging.getLogger("samzapy.inputs")
+OLD_ENTRIES = (
+    "The table {table!r} may have entries that the missing records have changed or deleted. To fill it again from what the topic has now, stop the job, run "
+    "`samzapy state drop JOB.yaml {table} --execute`, and start the job"
+)
 
 
 def known_marks(checkpoint: Checkpoint | None, order: Startpoint | None) -> dict[str, InputMark]:
@@ -62,7 +66,8 @@ def first_offset(bounds: Bounds, spec: InputSpec, has_grown: bool = False) -> in
 
 
 def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, mark: InputMark, is_empty: bool = False) -> int:
-    """The checkpoint's next offset, or the one that the input's policy chooses if the topic no longer has it. `is_empty`: its table has no entries.
+    """The checkpoint's next offset, or the one that the input's policy chooses if the topic no longer has it. `is_empty`: its table has no entries; then
+    it is filled as for the first time, whatever the policy.
 
     Raises:
         OffsetOutOfRange: the topic was replaced or does not reach to the offset, and the policy is `fail`. StateRefused: the same of an internal topic;
@@ -76,12 +81,14 @@ def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, m
             f"internal topic {partition}: {what}. Records on their way to the following stage are lost.",
             "Bring the topic back with its records, or run `samzapy reset JOB.yaml` to begin with empty state.",
         )
-    if spec.table in spec.fills and mark.topic_id != spec.topic_id:
+    table = spec.table if spec.table in spec.fills else ""
+    if table and (is_empty or mark.topic_id != spec.topic_id):
         return _of_table(bounds, spec, partition, what, is_empty)
     if not may_go_on(spec):
-        raise out_of_range(partition, what)
+        raise out_of_range(partition, what, table)
     offset = bounds.start if spec.on_out_of_range == "earliest" else bounds.end
-    LOG.warning("input %s: %s; continuing at %d (on_out_of_range: %s)", partition, what, offset, spec.on_out_of_range)
+    old = f". {OLD_ENTRIES.format(table=table)}" if table else ""
+    LOG.warning("input %s: %s; continuing at %d (on_out_of_range: %s)%s", partition, what, offset, spec.on_out_of_range, old)
     return offset
 
 
@@ -92,8 +99,13 @@ def why_out_of_range(mark: InputMark, bounds: Bounds) -> str:
     return f"the checkpoint's next offset {mark.next_offset} is after the topic's end {bounds.end}" if mark.next_offset > bounds.end else ""
 
 
-def out_of_range(partition: TopicPartition, what: str) -> OffsetOutOfRange:
-    """What is told where the policy is `fail`."""
+def out_of_range(partition: TopicPartition, what: str, table: str = "") -> OffsetOutOfRange:
+    """What is told where the policy is `fail`. `table`: which the input fills, and whose entries are kept from run to run."""
+    if table:
+        return OffsetOutOfRange(
+            f"input {partition}: {what}.",
+            f"{OLD_ENTRIES.format(table=table)}. Or set `on_out_of_range: earliest` for {partition.topic} to continue with the entries as they are.",
+        )
     return OffsetOutOfRange(
         f"input {partition}: {what}.",
         f"Set `on_out_of_range: earliest` or `latest` for {partition.topic} to skip the missing records, "
@@ -107,7 +119,7 @@ def may_go_on(spec: InputSpec | None) -> bool:
 
 
 def _of_table(bounds: Bounds, spec: InputSpec, partition: TopicPartition, what: str, is_empty: bool) -> int:
-    """Where a table's topic that was made again is read from: as for the first time, into a table that is empty."""
+    """Where a table's topic that was made again, or that lost records, is read from: as for the first time, into a table that is empty."""
     if not is_empty:
         raise StateRefused(
             f"input {partition}: {what}. The table {spec.table!r} has entries of the old topic, which would stay in it.",

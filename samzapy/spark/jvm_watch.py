@@ -22,7 +22,7 @@ MOST_LOOKS = 3.0  # of time that passed between two looks: the rest of it the wa
 
 
 class JvmWatch:
-    """`kill` is called with the reason, once, when a call has taken `silent_s` seconds. `monotonic`: the clock that calls are measured by."""
+    """`kill` is called with the reason, once, when a call has taken `silent_s` seconds. `monotonic`: tells how long calls take."""
 
     def __init__(
         self, kill: Callable[[str], None], silent_s: float = SILENT_S, told_s: float = TOLD_S, look_s: float = LOOK_S,

@@ -103,7 +103,7 @@ def check_names(graph: Graph, streams: Mapping[str, Any], stores: Mapping[str, A
         elif isinstance(given, Mapping):
             for key in given:
                 if key != "engine":
-                    yield Finding(("stores", name, key), f"`{key}` of a program's store cannot be set in the job file", "Only `engine` can be set here.", at_key=True)
+                    yield Finding(("stores", name, key), f"`{key}` of a program's store cannot be set in the job file", "Only `engine` can be.", at_key=True)
 
 
 def check_uses(graph: Graph) -> None:

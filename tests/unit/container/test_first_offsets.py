@@ -150,3 +150,27 @@ def test_an_input_is_read_from_before_its_offset_for_a_store_that_began_empty() 
     assert 7 == read_from(InputMark("topic-id", 7), None)
     assert 4 == read_from(InputMark("topic-id", 7, refill={"a": 5, "b": 4}), None)
     assert START == read_from(InputMark("topic-id", 7, refill={"a": 5}), START)
+
+
+TABLE = replace(SPEC, fills=frozenset({"users"}), table="users")
+
+
+@pytest.mark.parametrize("policy", ["fail", "latest"])
+@pytest.mark.parametrize(("mark", "why"), GONE)
+def test_a_table_that_was_dropped_is_filled_again_whatever_the_topic_lost(
+    consumer: Consumer, mark: InputMark, why: str, policy: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    spec = replace(TABLE, on_out_of_range=policy)
+    assert START == begin_offset(mark, consumer.bounds(PLACE), spec, PLACE, has_grown=False, is_empty=True)
+    assert [True] == [why in text and "'users' is filled again from 3" in text for text in caplog.messages]
+
+
+def test_a_table_with_entries_whose_topic_lost_records_says_how_it_is_filled_again(consumer: Consumer, caplog: pytest.LogCaptureFixture) -> None:
+    bounds, mark = consumer.bounds(PLACE), InputMark("topic-id", START - 1)
+    way = "samzapy state drop JOB.yaml users --execute"
+    with pytest.raises(OffsetOutOfRange) as raised:
+        begin_offset(mark, bounds, TABLE, PLACE, has_grown=False, is_empty=False)
+    assert way in raised.value.remedy
+    assert START == begin_offset(mark, bounds, replace(TABLE, on_out_of_range="earliest"), PLACE, has_grown=False, is_empty=False)
+    assert [True] == [way in text for text in caplog.messages]

@@ -17,6 +17,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun, Ledger, Startpoint
 from samzapy.ops.inspection import job_in_kafka, other_program, readable_checkpoints, removed_unread
 from samzapy.ops.topics import create_topics, prepare_topics, what_run_refuses
+from samzapy.plan.forgetting import without_store
 from samzapy.ports import TopicSpec
 from samzapy.streams import App
 from samzapy.streams.expand import sections
@@ -228,7 +229,7 @@ def test_records_that_were_removed_unread_are_told_before_a_run_is_launched(poli
 
         def refused(ledger: Ledger = Ledger()) -> OffsetOutOfRange | None:  # noqa: B008  a value
             facts = job_in_kafka(settings, h.log)
-            return removed_unread(settings, facts, readable_checkpoints(settings, facts, h.log, h.clock), ledger, h.log)
+            return removed_unread(settings, facts, readable_checkpoints(settings, facts, h.log, h.clock), ledger, h.log, {})
 
         assert refused() is None, "there is no checkpoint yet"
         h.send("in", 1)
@@ -252,3 +253,24 @@ def test_records_that_were_removed_unread_are_told_before_a_run_is_launched(poli
                 h.run()
         else:
             assert found is None
+
+
+def test_a_table_that_was_dropped_is_no_reason_to_refuse_and_one_that_has_entries_names_the_way() -> None:
+    app = App()
+    users = app.table("users", key=str, value=str, store="people")
+    app.stream("in", key=str, value=str).lookup(users).map(str, value=str).to("out")
+    with Harness(app) as h:
+        h.send("users", "a", key="a")
+        h.send("in", "x", key="a")
+        h.run()
+        h.stop()
+        h.send("users", "b", key="b")
+        h.log._cluster.delete_records(TopicPartition("users", 0), 2)
+        settings = h._job.settings
+        facts = job_in_kafka(settings, h.log)
+        checkpoints = readable_checkpoints(settings, facts, h.log, h.clock)
+        found = removed_unread(settings, facts, checkpoints, Ledger(), h.log, {"users": "people"})
+        assert found is not None
+        assert "samzapy state drop JOB.yaml people --execute" in found.remedy
+        dropped = [without_store(checkpoint, "people") for checkpoint in checkpoints]
+        assert removed_unread(settings, facts, dropped, Ledger(), h.log, {"users": "people"}) is None

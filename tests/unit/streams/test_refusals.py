@@ -140,7 +140,7 @@ def test_the_sections_of_a_program() -> None:
         ({"ins": {}}, {}, ("the program has no stream 'ins'", "did you mean 'in'?")),
         ({"out": {"start": "latest"}}, {}, ("the program does not read 'out'", "Remove it.")),
         ({}, {"cuonts": {}}, ("the program has no store 'cuonts'", "did you mean 'counts'?")),
-        ({}, {"counts": {"value": "json"}}, ("`value` of a program's store cannot be set in the job file", "Only `engine` can be set here.")),
+        ({}, {"counts": {"value": "json"}}, ("`value` of a program's store cannot be set in the job file", "Only `engine` can be.")),
     ],
 )
 def test_the_job_file_names_what_the_program_has(streams: Any, stores: Any, said: tuple[str, str]) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from samzapy.api.errors import StateMismatch, StateRefused
+from samzapy.api.errors import OffsetOutOfRange, StateMismatch, StateRefused
 from samzapy.model.checkpoint import CHECKPOINT_KEY, checkpoint_from_bytes
+from samzapy.model.offsets import TopicPartition
 from samzapy.plan.forgetting import without_store
 from samzapy.ports import TopicSpec
 from samzapy.streams import App
@@ -79,6 +80,21 @@ def test_a_table_whose_topic_was_made_again_is_refused_with_a_way_out(policy: st
         drop(h)
         h.restart(program(store="people"), streams=streams("v1", on_out_of_range=policy))
         assert ["new a", "None"] == looked_up(h)
+
+
+def test_a_table_whose_topic_lost_records_unread_is_filled_again_once_it_was_dropped() -> None:
+    """A tester's case: the drop that the message names was not enough."""
+    with begun() as h:
+        h.stop()
+        h.send("v1", "newer a", key="a")
+        h.cluster.delete_records(TopicPartition("v1", 0), 3)
+        h.send("v1", "newest b", key="b")
+        way = "table 'users' may have entries that .*`samzapy state drop JOB.yaml users --execute`"
+        with pytest.raises(OffsetOutOfRange, match=rf"v1\[0\]: .*records were removed unread.*{way}"):
+            h.restart(program(), streams=streams("v1"))
+        drop(h)
+        h.restart(program(), streams=streams("v1"))
+        assert ["None", "newest b"] == looked_up(h), "what the topic has now, and nothing else"
 
 
 def test_a_table_that_is_filled_at_each_start_goes_on_as_the_policy_says() -> None:
