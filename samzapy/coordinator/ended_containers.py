@@ -19,7 +19,7 @@ from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.model.caution import Piece, Suspects, piece_from_json
 from samzapy.model.ownership import ContainerRecord
-from samzapy.model.process_end import WATCHDOG, ProcessEnd
+from samzapy.model.process_end import WATCHDOG, Kind, ProcessEnd
 from samzapy.model.states import ContainerOutcome, TaskState
 from samzapy.plan import restarts
 from samzapy.plan.bounded_run import finished_tasks, has_job_finished
@@ -131,7 +131,8 @@ class Liveness:
             LOG.warning("container %d (%s): %s", member.number, member.where, end)
         self._roster.members.lose(member, end)
         if place and place != WATCHDOG:
-            self._roster.events.add(CONTAINER, "held", f"container {member.number} was at {place} when it ended", container=member.number, at=place)
+            what = "held" if end.kind is Kind.SILENT else "ended"  # only whoever was silent may have been kept from being heard
+            self._roster.events.add(CONTAINER, what, f"container {member.number} was at {place} when it ended", container=member.number, at=place)
 
     def end_lost(self) -> None:
         """(a) to (c) for lost containers; if this raises, the next turn does it again."""

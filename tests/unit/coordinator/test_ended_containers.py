@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -79,6 +80,21 @@ def test_who_is_gone_and_why(phase: Phase, passed_s: float, why: str) -> None:
     look(parts, member)
 
     assert why == why_ending(member)
+
+
+@pytest.mark.parametrize(("end", "what"), [(exited(3), "ended"), (BY_SIGKILL, "ended"), (None, "held")])
+def test_only_code_of_a_silent_container_is_said_to_have_held_it(end: ProcessEnd | None, what: str) -> None:
+    """A hint takes `held` for code that kept Python's lock, and then says nothing of deaths."""
+    parts = Parts()
+    parts.settings = replace(parts.settings, last_place=lambda number, pid: "pay.py:9 in check")
+    member = parts.add(0, (T0, T1), Phase.LIVE)
+    if end is None:
+        parts.clock.advance(LEASE_S + 0.1)
+    else:
+        kill(member, end)
+    look(parts, member)
+    (told,) = [event for event in parts.roster.events.since(0) if "pay.py:9" in event["text"]]
+    assert (what, "container 0 was at pay.py:9 in check when it ended") == (told["what"], told["text"])
 
 
 @pytest.mark.parametrize(
