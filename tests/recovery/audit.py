@@ -290,6 +290,11 @@ def _place(event: Committed | Began) -> str:
     return f"checkpoint[{event.at.partition}]@{event.at.offset}"
 
 
+def _is_start(event: Event) -> bool:
+    """Not a barrier that is sent ahead of a commit (container/early_partitions.py): that one has no nonce."""
+    return isinstance(event, Began) and bool(event.barrier.nonce)
+
+
 def summary(events: Iterable[Event]) -> str:
     """How much there was to audit: a run without changes of owners proves nothing."""
     seen = list(events)
@@ -297,6 +302,6 @@ def summary(events: Iterable[Event]) -> str:
     runs = {e.lease.run_id for e in seen if isinstance(e, Leased)}
     incarnations = {e.incarnation for e in seen if isinstance(e, Named) and e.incarnation}
     return (
-        f"{len(commits)} checkpoints of {len({e.checkpoint.task for e in commits})} tasks, {sum(isinstance(e, Began) for e in seen)} starts of"
+        f"{len(commits)} checkpoints of {len({e.checkpoint.task for e in commits})} tasks, {sum(map(_is_start, seen))} starts of"
         f" tasks, {len(incarnations)} incarnations in {len(runs)} runs"
     )

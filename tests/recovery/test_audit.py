@@ -40,8 +40,8 @@ class History:
         self.events.append(Named(self._at("coordinator"), container, None))
         return self
 
-    def began(self, epoch: int, incarnation: str, task: int = 0) -> History:
-        barrier = Barrier("j", "1", f"Partition {task}", "", epoch, incarnation, "nonce")
+    def began(self, epoch: int, incarnation: str, task: int = 0, nonce: str = "nonce") -> History:
+        barrier = Barrier("j", "1", f"Partition {task}", "", epoch, incarnation, nonce)
         self.events.append(Began(self._at(f"checkpoint-{task}", task), barrier))
         return self
 
@@ -101,7 +101,8 @@ def two_owners() -> History:
 
 def test_a_faultless_history_has_no_problems() -> None:
     assert [] == audit(two_owners().events)
-    assert "5 checkpoints of 2 tasks, 3 starts of tasks, 3 incarnations in 1 runs" == summary(two_owners().events)
+    ahead_of_a_commit = two_owners().began(4, "c", nonce="").committed(0, 4, "c")
+    assert "6 checkpoints of 2 tasks, 3 starts of tasks, 3 incarnations in 1 runs" == summary(ahead_of_a_commit.events)
 
 
 def test_a_task_may_move_by_agreement_and_come_back_to_a_live_incarnation_under_a_higher_epoch() -> None:
