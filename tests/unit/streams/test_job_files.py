@@ -47,7 +47,7 @@ def write(folder: Path, line: str = "", app: str = "", more: str = "") -> Path:
         ("", "", "streams: {b: {topic: x}}\n", "streams.b", "the program has no stream 'b'"),
         ("", "", "inputs: [{topic: x}]\n", "inputs", "is defined by the program"),
         ("", "", "task: m:T\n", "app", "a job has `task` or `app`, not both"),
-        ("", "", "stores: {n: {value: json}}\n", "stores.n.value", "is defined by the program"),
+        ("", "", "stores: {n: {value: json}}\n", "stores.n.value", "cannot be set in the job file"),
     ],
 )
 def test_it_is_told_at_its_place(tmp_path: Path, line: str, app: str, more: str, path: str, said: str) -> None:
