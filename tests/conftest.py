@@ -114,6 +114,17 @@ def _called_with_nothing() -> None:
     called_with([])
 
 
+@pytest.fixture(autouse=True)
+def _modules_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What a test imported from its own folder is not what a later one in this process finds under the same name."""
+    folder, path, modules = str(tmp_path_factory.getbasetemp()), list(sys.path), set(sys.modules)
+    yield
+    sys.path[:] = [entry for entry in sys.path if entry in path or not entry.startswith(folder)]
+    for name in sys.modules.keys() - modules:
+        if str(getattr(sys.modules[name], "__file__", None) or "").startswith(folder):
+            del sys.modules[name]
+
+
 @pytest.fixture
 def unique(request: pytest.FixtureRequest) -> str:
     """A name for topics, jobs and groups: the test's own, cut short, and eight random characters."""
