@@ -1,8 +1,12 @@
-"""The end of a command. Python waits at its end for threads that are no daemons; one that the user's module has started would keep the command for ever."""
+"""The end of a command. Python waits at its end for threads that are no daemons; one that the user's module has started would keep the command for ever.
+And the process ends at once after what Python has to do at its end: a Kafka client that an error still refers to has threads of its own. While a broker
+refuses its certificate they go on calling OpenSSL, which the C library's exit has taken down by then: the command would end by SIGSEGV.
+"""
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import signal
 import sys
@@ -29,7 +33,7 @@ def _interrupt(*_: Any) -> NoReturn:
 
 
 def end(code: int) -> NoReturn:
-    """Exit with this code: in the usual way, or without the threads that still run after a second."""
+    """Exit with this code, without the threads that still run after a second."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is _interrupt:
             signal.signal(number, signal.SIG_DFL)
@@ -38,13 +42,13 @@ def end(code: int) -> NoReturn:
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
     left = [thread.name for thread in threads if thread.is_alive()]
-    if not left:
-        sys.exit(code)
-    names = ", ".join(left[:MAX_NAMED])
-    text = f"threads that the job's code had started were still running when this command ended, and ended with it: {len(left)} ({names}). "
-    text += "Start threads in `init`, with daemon=True.\n"
-    sys.stderr.write(printable_lines(text))
+    if left:
+        names = ", ".join(left[:MAX_NAMED])
+        text = f"threads that the job's code had started were still running when this command ended, and ended with it: {len(left)} ({names}). "
+        text += "Start threads in `init`, with daemon=True.\n"
+        sys.stderr.write(printable_lines(text))
     atexit._run_exitfuncs()
     sys.stdout.flush()
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):  # nobody reads it any more
+        sys.stderr.flush()
     os._exit(code)
