@@ -45,25 +45,31 @@ class KafkaAdmin(Closing):
     def _metadata(self) -> Any:
         deadline = time.monotonic() + REACH_TIMEOUT_S
         while self._cluster is None:
-            try:
-                self._cluster = self._admin.list_topics(topic=A_TOPIC, timeout=LOOK_S)
-            except KafkaException as error:
-                self._judge(log_error(error.args[0], f"Kafka at {self._servers}"), deadline)
+            self._cluster, failed = self._look()
+            if failed is not None:
+                self._judge(failed, deadline)
         return self._cluster
+
+    def _look(self) -> tuple[Any, LogError | None]:
+        """The error is not raised here: the library's own, which it would refer to, would keep the client and its threads for as long as itself."""
+        try:
+            return self._admin.list_topics(topic=A_TOPIC, timeout=LOOK_S), None
+        except KafkaException as error:
+            return None, log_error(error.args[0], f"Kafka at {self._servers}")
 
     def _judge(self, found: LogError, deadline: float) -> None:
         """Raise what trying again will not mend, and what time is up for."""
         self._admin.poll(0)  # serves what was heard
         refused = self._refusals.error("asking for the cluster")
         if refused is not None:
-            raise refused from None
+            raise refused
         if not isinstance(found, ClusterUnreachable):
-            raise found from None
+            raise found
         if time.monotonic() >= deadline:
             remedy = used_up() or silent_broker(self._settings) or (
                 "Check `kafka.bootstrap.servers`; for a broker on this machine: `samzapy dev kafka start`."
             )
-            raise ClusterUnreachable(f"no Kafka broker answered at {self._servers} within {REACH_TIMEOUT_S:.0f} s.", remedy) from None
+            raise ClusterUnreachable(f"no Kafka broker answered at {self._servers} within {REACH_TIMEOUT_S:.0f} s.", remedy)
         time.sleep(RETRY_S)
 
     def cluster_id(self) -> str:
