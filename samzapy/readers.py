@@ -16,6 +16,7 @@ from math import inf
 from samzapy.api.errors import ClusterUnreachable, StateRefused
 from samzapy.model.barrier import BARRIER_KEY, barrier_from_bytes
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, UnreadableCheckpoint, checkpoint_from_bytes
+from samzapy.model.commands_told import find_program
 from samzapy.model.offsets import Bounds, TopicPartition, last_offset_before
 from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Ledger, UnreadableRecord
 from samzapy.ports import Clock, Consumer, Message
@@ -119,7 +120,7 @@ def decided_bounds(consumer: Consumer, partition: TopicPartition, clock: Clock, 
         if clock.monotonic() > deadline:
             raise ClusterUnreachable(
                 f"{partition}: a transaction is open at {bounds.end}, for at least {PATIENCE_S:.0f} s; the records after it cannot be read.",
-                "Find out whose it is, with Kafka's own tools; then run this again.",
+                f"Find the program that has it open: {find_program(partition.topic, partition.partition)}. Then run this again.",
             )
         clock.sleep(FETCH_S)
     return bounds
@@ -231,7 +232,8 @@ class NewestCheckpoints:
             return None if data is None else checkpoint_from_bytes(data)
         except UnreadableCheckpoint as error:
             raise StateRefused(
-                f"the newest checkpoint in {partition} cannot be read: {error}.", "Use the samzapy version that wrote it."
+                f"the newest checkpoint in {partition} cannot be read: {error}.",
+                "Use the samzapy version that wrote it, or run `samzapy reset JOB.yaml` to begin with empty state.",
             ) from None
 
 

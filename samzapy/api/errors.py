@@ -93,7 +93,7 @@ def unreadable_state(store: str, what: str, error: SerdeError) -> StateUnreadabl
         f"{store}: its entry for {what} cannot be read: {error.message}",
         "The class or serde has changed since the entry was written, or it was written wrongly. No record is at fault, so `on_error` does not apply. "
         "If the class changed, let it read old entries (defaults, or `upgrade`), or use the class or serde that wrote them. If the entry is "
-        "wrong, let `upgrade` mend it, or delete the entry under a serde that reads it (`json` or `bytes`). Then run the job again.",
+        "wrong, let `upgrade` (or `decode` of a serde of your own, under the same name) return another value for it. Then run the job again.",
     )
 
 
@@ -264,7 +264,7 @@ class BatchUnreadable(LogError):
         super().__init__(
             f"{topic}[{partition}]{offsets} cannot be read: it needs more memory to decompress than is allowed, or is damaged ({why}).",
             "To read it, allow more memory: `kafka: {receive.message.max.bytes: 1000000000}` (the default is 100000000); "
-            "to skip it, set `on_error: {then: skip}` or dead_letter.",
+            f"to skip the whole batch, all {end - begin} offsets, set `on_error: {{then: skip}}` or dead_letter.",
         )
         self.topic, self.partition, self.begin, self.end = topic, partition, begin, end
 

@@ -62,7 +62,7 @@ def _stop(job: Job, timeout: float, token_file: Path | None, known: list[str]) -
                 say(f"{job} was killed while it was stopping. Nothing committed is lost: the next run continues from the last commit; {last_run(lease)}")
                 return 1
             time.sleep(LOOK_S)
-    say(f"the job is still stopping after {timeout:.0f} s")
+    say(f"the job is still stopping after {timeout:.0f} s, and goes on with that: `samzapy status JOB.yaml` shows which containers still run")
     return 1
 
 

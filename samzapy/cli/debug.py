@@ -129,8 +129,9 @@ def _live(status: Mapping[str, Any]) -> list[int]:
 def _only(status: Mapping[str, Any]) -> int:
     found = _live(status)
     if len(found) != 1:
-        named = ", ".join(map(str, found)) or "none"
-        raise ConfigurationError(f"which container? Those that run: {named}.", "Name it: --container 0.")
+        if not found:
+            raise ConfigurationError("no container of the job runs now.", "Ask again when `samzapy status JOB.yaml` shows one that runs.")
+        raise ConfigurationError(f"which container? Those that run: {', '.join(map(str, found))}.", f"Name it: --container {found[0]}.")
     return found[0]
 
 

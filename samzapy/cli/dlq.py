@@ -55,7 +55,7 @@ def list_letters(
             print_json(_summary(entry))
     elif entries:
         rows = [(e.number, e.letter.task, e.letter.origin, _time(e.letter.time_ms), _error(e.letter), _state(e)) for e in entries]
-        print_table(("NUMBER", "TASK", "ORIGIN", "TIME", "ERROR", "REPLAYED"), rows)
+        print_table(("NUMBER", "TASK", "ORIGIN", "TIME", "ERROR", "STATE"), rows)
     else:
         say(why_none(len(found.entries), only_waiting=waiting and chosen.is_any is False))
     if found.strangers:
@@ -129,7 +129,7 @@ def replay(
     """Send records back to the topic and partition that they came from, each at most once, with their own timestamp.
 
     A record that failed in a following stage of a program goes back into the topic before that stage: earlier stages do not repeat it. With its
-    own time it is late for windows that have given their result meanwhile.
+    own time it may be late, or too late, for windows that have given their result meanwhile.
 
     A broadcast input's record that failed in some tasks only is refused: every task would process it again. `--to-all-tasks` sends it
     anyway. A record is refused, too, if its topic does not take its timestamp (message.timestamp.before.max.ms, message.timestamp.after.max.ms), or
@@ -268,7 +268,7 @@ def _print_letter(entry: Any, key: Any, value: Any) -> None:
         f"number    {entry.number} ({entry.place})", f"record    {letter.origin}", f"task      {letter.task}", f"error     {_line(letter.error)}",
         *([f"shortened {_line(letter.truncated)} (its sizes before, in bytes; the whole record is only at {letter.origin})"] if letter.truncated else []),
         f"attempts  {letter.attempts}", f"time      {_time(letter.time_ms)}", f"timestamp {_time(letter.timestamp_ms)}",
-        f"replayed  {_state(entry)}", f"key       {_shown(key)}",
+        f"state     {_state(entry)}", f"key       {_shown(key)}",
         f"value     {_shown(value)}",
         *(f"header    {_line(name)}: {'-' if data is None else _escaped(data)}" for name, data in letter.headers),
         "stack", *(f"  {_line(line)}" for line in letter.stack.splitlines()),

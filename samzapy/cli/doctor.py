@@ -25,6 +25,7 @@ from samzapy.cli.folding import folded, width_of
 from samzapy.cli.job import Job
 from samzapy.cli.loading import load
 from samzapy.cli.run_refusals import what_a_run_refuses
+from samzapy.clock import SystemClock
 from samzapy.config.errors import ConfigError
 from samzapy.config.extras import line_for
 from samzapy.config.load import LoadedJob
@@ -214,7 +215,7 @@ def _access(settings: Settings, log: Log) -> list[Check]:
 
 
 def _topics(settings: Settings, log: Log, job: Path) -> tuple[int | None, list[Check]]:
-    rows = [rules.TopicRow(kind, topic, role, state) for kind, (topic, role, _, _, state) in topic_rows(settings, log)]
+    rows = [rules.TopicRow(kind, topic, role, state) for kind, (topic, role, _, _, state) in topic_rows(settings, log, SystemClock())]
     tasks = len(job_in_kafka(settings, log).tasks)
     return tasks or None, rules.check_topics(rows, as_word(job), lambda topic: made_by_hand(settings, topic))
 

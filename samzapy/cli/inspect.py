@@ -237,7 +237,7 @@ def _print_acls(job: Job, as_json: bool) -> None:
 
 
 def _topic_rows(job: Job) -> list[tuple[str, tuple[str, str, str, str, str]]]:
-    return topic_rows(job.settings, job.log)
+    return topic_rows(job.settings, job.log, job.clock)
 
 
 def _create(job: Job) -> None:

@@ -14,6 +14,7 @@ from samzapy.api.errors import TopicMissing
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.job import Job
 from samzapy.cli.tables import print_table
+from samzapy.model.commands_told import find_program
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.inspection import job_in_kafka, read_checkpoints
@@ -139,8 +140,8 @@ def _told(uncommitted: Mapping[TopicPartition, int]) -> str:
     others = f" and {len(uncommitted) - 1} more" if len(uncommitted) > 1 else ""
     return (
         f"note: {first}{others}: a producer has an open transaction there. What it wrote, and what others wrote after that ({sum(uncommitted.values()):,} "
-        f"offsets), is read when the transaction ends, and counts as lag only then.\n  If it stays open: `kafka-transactions.sh --bootstrap-server BROKER "
-        f"describe-producers --topic {first.topic} --partition {first.partition}`"
+        f"offsets), is read when the transaction ends, and counts as lag only then.\n  If it stays open, find the program: "
+        f"{find_program(first.topic, first.partition)}"
     )
 
 

@@ -48,7 +48,7 @@ def plan(
     settings = job.settings
     with job:
         tasks = job_in_kafka(settings, job.log).tasks
-        rows = topic_rows(settings, job.log)
+        rows = topic_rows(settings, job.log, job.clock)
         ledger = job.ledger()
         refused = what_a_run_refuses(job)
     problems = _topic_problems(rows, refused)

@@ -57,7 +57,7 @@ def refuse_other_program(settings: Settings, now: Mapping[str, str], then: Mappi
                 own, theirs = ([f"{key} {rows.get(key) or 'none'}" for key in differ] for rows in (is_now, runs))
             raise ConfigurationError(
                 f"the program has the {what} {', '.join(own) or 'none'}, the running one has {', '.join(theirs) or 'none'}.",
-                "A restart loads new code into the same inputs, outputs and stores: for others, `samzapy stop JOB.yaml`, then `samzapy run JOB.yaml`.",
+                "A restart can only load code that has the same inputs, outputs and stores. To change these: `samzapy stop JOB.yaml`, then `samzapy run JOB.yaml`.",
             )
 
 

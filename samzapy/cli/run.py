@@ -36,7 +36,7 @@ def run(
         bool, typer.Option("--create-topics", help="First create the outputs that are missing and have `partitions` in the job file.")
     ] = False,
     inline: Annotated[
-        bool, typer.Option("--inline", help="One container, in this process: `breakpoint()` in the task stops there. `commit.timeout` is 10m.")
+        bool, typer.Option("--inline", help="One container, in this process: `breakpoint()` in the task stops there. `commit.timeout` is 10m then.")
     ] = False,
     log_format: Annotated[str, typer.Option("--log-format", help=f"{' or '.join(FORMATS)}: how the log is written, to stderr.")] = TEXT,
     takeover: Annotated[bool, typer.Option("--takeover", help="Take the job over from another run, even if that still answers.")] = False,

@@ -22,7 +22,7 @@ from samzapy.web.access import May, derived_token
 from samzapy.web.app import web_app
 from samzapy.web.cluster import Cluster
 from samzapy.web.contents import Contents
-from samzapy.web.stopped_job import NEVER_RAN, Still, StillFacts, StillTask
+from samzapy.web.stopped_job import NEVER_RAN, NOT_KNOWN, Still, StillFacts, StillTask
 
 LOOPBACK = "127.0.0.1"
 
@@ -59,7 +59,7 @@ def read_still(job: Job) -> StillFacts:
         ledger = job.ledger()
         tasks, problem = _tasks(job), ""
     except SamzapyError as error:  # a page that says why is of more use than none
-        return StillFacts(tasks=(), state="NOT KNOWN", sentence=f"What Kafka has of the job cannot be read: {error.message}", problem=as_called(str(error)))
+        return StillFacts(tasks=(), state=NOT_KNOWN, sentence=f"What Kafka has of the job cannot be read: {error.message}", problem=as_called(str(error)))
     lease, runs = ledger.lease, runs_of(ledger.history)
     last = next((run for run in runs if lease is not None and run.run_id == lease.run_id), runs[0] if runs and lease is None else None)
     state, sentence, url = _how(job, lease, last)

@@ -33,7 +33,7 @@ def problems_of(file: Path, more: list[Path] | None, sets: list[str] | None) -> 
 
 def _topic_problems(job: Job) -> tuple[list[str], SamzapyError | None]:
     """What is wrong with topics, in words, and what `run` would refuse to begin with."""
-    problems = [f"{row[0]}: {row[-1]}" for kind, row in topic_rows(job.settings, job.log) if kind in ("missing", "wrong")]
+    problems = [f"{row[0]}: {row[-1]}" for kind, row in topic_rows(job.settings, job.log, job.clock) if kind in ("missing", "wrong")]
     refused = what_a_run_refuses(job)
     if refused is not None and not (problems and isinstance(refused, TopicMissing | TopicMisconfigured)):
         problems.append(str(refused))

@@ -93,7 +93,7 @@ class Trace:
             del self.held[:-MAX_HELD]
             LOG.warning(
                 "for more than %.1f s no other thread of this process could run: its code held the interpreter's lock, or the machine was "
-                "busy or stopped; it was at %s", self._after_s, place or "no hook",
+                "busy or suspended; it was at %s", self._after_s, place or "no hook",
             )  # fmt: skip
         faulthandler.dump_traceback_later(self._after_s, file=self._file)
 

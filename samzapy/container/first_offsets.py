@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from samzapy.api.errors import OffsetOutOfRange, StateRefused
 from samzapy.container.spec import InputSpec, StoreSpec
 from samzapy.model.checkpoint import Checkpoint, InputMark
+from samzapy.model.commands_told import choose_offset
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.model.ownership import Startpoint
 
@@ -108,8 +109,7 @@ def out_of_range(partition: TopicPartition, what: str, table: str = "") -> Offse
         )
     return OffsetOutOfRange(
         f"input {partition}: {what}.",
-        f"Set `on_out_of_range: earliest` or `latest` for {partition.topic} to skip the missing records, "
-        "or choose an offset: `samzapy checkpoint set JOB.yaml --to-earliest` (or `--to-datetime`, `--to-offset`).",
+        f"Set `on_out_of_range: earliest` or `latest` for {partition.topic} to skip the missing records, or choose an offset: {choose_offset(partition)}",
     )
 
 

@@ -68,7 +68,9 @@ class LoopWatch:
             return
         if self._stuck_logged_at != seen_at:
             self._stuck_logged_at = seen_at
-            then = f"after {self._stuck_hook_s:.0f} s (commit.timeout) this process ends itself" if is_running else "it may: the container is still starting"
+            then = "that is no error: while a container starts, a hook may take as long as it needs"
+            if is_running:
+                then = f"after {self._stuck_hook_s:.0f} s (commit.timeout) this process ends itself"
             LOG.warning(
                 "container %d: a hook%s has not returned for %.0f s; %s. The hook is at\n  %s", self._number, record, silent_s, then, "\n  ".join(stack)
             )

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable
 
 from samzapy.api.errors import ClusterUnreachable, Fenced, LogError, TopicMissing
+from samzapy.model.commands_told import find_program
 from samzapy.model.names import Job
 from samzapy.model.ownership import Ledger
 from samzapy.plan.lost_topics import MADE_AGAIN, lost_while_running
@@ -56,10 +57,9 @@ class CoordinatorLog:
 
     def hidden(self) -> tuple[str, str, str]:
         """What to log where records that were written do not become visible: its text, and the arguments of that."""
-        find = "kafka-transactions.sh --bootstrap-server BROKER describe-producers --topic %s --partition 0"
         why = "another application's transaction is open in the topic; the run waits until that has ended"
         topic = self._job.coordinator_topic
-        return f"%s: what this run has written there cannot be read yet: {why}. To find the program that has it open: `{find}`", topic, topic
+        return f"%s: what this run has written there cannot be read yet: {why}. To find the program that has it open: %s", topic, find_program(topic, 0)
 
     def owners_by_checkpoints(self) -> tuple[dict[int, tuple[str, ...]], int]:
         """The tasks of each container number that the checkpoints name, and the highest epoch."""

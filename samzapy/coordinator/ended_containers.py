@@ -203,7 +203,7 @@ class Liveness:
         elif at is not None and all(c.record != at.alone for c in found.caution.condemned):
             suspects = next(s for s in found.caution.suspects if s.piece is at)
             LOG.warning(
-                "container %d ended while processing %s: they come again in batches of %d, to find the record that ends it",
+                "container %d ended while it processed %s. These are read again, at most %d at a time, to find a record that ends the process",
                 member.number, _counted(at), next_limit(suspects),
             )  # fmt: skip
         return found

@@ -70,7 +70,7 @@ class Events:
             if number > self._told.get(f"{incarnation} held", 0):
                 self._told[f"{incarnation} held"] = number
                 place, seconds = str(one.get("at", "")), float(one.get("seconds", 0.0))
-                where = f"its code was at {place}" if place else "none of its hooks ran: the machine was busy, or stopped"
+                where = f"its code was at {place}" if place else "none of its hooks ran: the machine was busy, or suspended"
                 text = f"container {container} could not be heard for more than {seconds:.1f} s: {where}"
                 self.add(CONTAINER, "held", text, container=container, at_ms=int(one["at_ms"]), at=place, seconds=seconds)
 

@@ -22,6 +22,7 @@ from samzapy.kafka.logins import Refusals
 from samzapy.kafka.making import making
 from samzapy.kafka.open_files import used_up
 from samzapy.kafka.unreadable_batches import CODES, end_of_batch
+from samzapy.model.commands_told import choose_offset
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.native import hot_path
 from samzapy.ports import Closing, Fetch, Message, assigned_already, no_leader
@@ -176,7 +177,8 @@ class KafkaConsumer(Closing):
         if code in UNREACHABLE:
             return None
         if code in MISSING:
-            return TopicMissing(f"{message.topic()}: {error.str()}.", "It was deleted while it was read; create it again, or stop the job.")
+            remedy = "It was deleted while it was read. Do not make it again by hand: `samzapy topics JOB.yaml` says what can be done."
+            return TopicMissing(f"{message.topic()}: {error.str()}.", remedy)
         return log_error(error, f"reading {message.topic() or 'from Kafka'}")
 
     def _unreadable(self, partition: TopicPartition, first: int, error: KafkaError) -> LogError | None:
@@ -203,8 +205,7 @@ class KafkaConsumer(Closing):
         return OffsetOutOfRange(
             f"input {partition}: the next offset, {at}, is not between the topic's start, {bounds.start}, and its end, {bounds.end}: records were removed before "
             "they were read, or the topic lost its end.",
-            "Set `on_out_of_range: earliest` or `latest` for this input, or choose an offset: `samzapy checkpoint set JOB.yaml --to-earliest` (or `--to-datetime`, "
-            "`--to-offset`).",
+            f"Set `on_out_of_range: earliest` or `latest` for this input, or choose an offset: {choose_offset(partition)}",
             partition.topic,
         )
 

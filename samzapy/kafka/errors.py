@@ -78,7 +78,7 @@ def log_error(error: KafkaError, doing: str) -> LogError:
     if code == KafkaError.LEADER_NOT_AVAILABLE:
         return NoLeader(text, START_ITS_BROKER)
     if code in MISSING:
-        return TopicMissing(text, "Create the topic.")
+        return TopicMissing(text, "`samzapy topics JOB.yaml` shows which of the job's topics are missing, and whether a run makes them.")
     if code in UNREACHABLE:
         return ClusterUnreachable(text, used_up() or "Check `kafka.bootstrap.servers` and that the brokers run.")
     return LogError(text, "See the brokers' logs.")

@@ -45,6 +45,6 @@ def grant_command(access: Access, servers: str, principal: str) -> str:
     pattern = " --resource-pattern-type prefixed" if access.is_prefix else ""
     operations = "".join(f" --operation {operation}" for operation in access.operations)
     return (
-        f"kafka-acls.sh --bootstrap-server {servers} --command-config admin.properties --add "
+        f"kafka-acls.sh --bootstrap-server {servers} --command-config ADMIN.properties --add "
         f"--allow-principal '{principal}'{operations} --{access.kind} {access.name}{pattern}"
     )

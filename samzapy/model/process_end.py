@@ -56,7 +56,7 @@ class ProcessEnd:
     def _told(self, blamed: str) -> str:
         memory = f" ({self.memory}{blamed})" if self.memory else ""
         said = f": {self.said}" if self.said else ""
-        watch = f" in {WATCHDOG}, after it had been stopped or the machine was busy; no record is the reason" if self.is_watchdogs else ""
+        watch = f" in {WATCHDOG}, after it had been suspended, or the machine was busy; no record is the reason" if self.is_watchdogs else ""
         return f"{self.words}{memory}{said}{watch}"
 
 

@@ -46,7 +46,7 @@ BATCH_RECORDS = 1000
 BATCH_BYTES = 16 << 20
 MAX_ROUNDS = 100  # producers; a round that sent nothing is rare, and then the brokers are in trouble
 PATIENCE_S = 90.0  # a container that died leaves its transaction open for up to `commit.timeout`
-AGAIN = "Run `samzapy dlq replay JOB.yaml --all` again: what was sent is not sent twice."
+AGAIN = "Give the same command again: what it has done is not done twice."
 
 
 NextOf = Callable[[DeadLetter], int | None]
@@ -132,7 +132,7 @@ class DeadLetters:
             done += sent
             if is_over:
                 return done
-        raise LogError(f"all {MAX_ROUNDS} attempts to commit failed.", "Check the brokers; then run this again: nothing is sent twice.")
+        raise LogError(f"all {MAX_ROUNDS} attempts to commit failed.", f"Check the brokers. {AGAIN}")
 
     def _round(self, select: Select, send: Send, tell: Progress, before: int) -> tuple[list[Entry], bool]:
         """Send with one producer, until nothing is left or a commit was suspicious: then a new producer has to read the traces again."""
@@ -154,7 +154,7 @@ class DeadLetters:
         except Fenced as error:
             raise self._ended_by_another(error) from error
         except InDoubt as error:
-            raise InDoubt(f"it is not known whether the last of them were sent: {error.message}", AGAIN) from error
+            raise InDoubt(f"it is not known whether the last of them were dealt with: {error.message}", AGAIN) from error
         except TransactionAborted:
             try:
                 producer.abort()
@@ -167,7 +167,7 @@ class DeadLetters:
             producer.close()
 
     def _ended_by_another(self, error: Fenced) -> Fenced:
-        return Fenced(f"another replay of {self._job}'s dead letters has started: {error.message}", AGAIN)
+        return Fenced(f"another replay or discard of {self._job}'s dead letters has started: {error.message}", AGAIN)
 
     def waiting(self, found: Found, origins: Sequence[Origin] | None) -> list[Entry]:
         """What a replay would send back now: of all, those that can be sent; of those named, each. Raises as `replay`."""
@@ -286,7 +286,8 @@ class DeadLetters:
                 if self._limit_bytes and sorting.size > self._limit_bytes:
                     raise ConfigurationError(
                         f"the dead letters hold more than {self._limit_bytes >> 20} MiB, which is too much to look through from here.",
-                        "Use the command: `samzapy dlq list JOB.yaml`, `samzapy dlq replay JOB.yaml --all`.",
+                        "Use the command line: `samzapy dlq list JOB.yaml`, then `dlq replay` or `dlq discard` with the numbers; or `samzapy dlq replay "
+                        "JOB.yaml --all`, which shows what it would send back; then add `--execute`.",
                     )
         self._next_of, found = self.standing(), sorting.found()
         self._newer = self.newer([e for e in found.entries if e.is_waiting], self._facts)

@@ -164,7 +164,7 @@ def check_topics(rows: Iterable[TopicRow], job_file: str, by_hand: Callable[[str
             if row.role == "output":
                 remedy += f"; or give its `partitions` under `outputs:` and run `samzapy topics {job_file} --create`"
             checks.append(Check(f"topic {row.topic}", State.FAIL, f"the {row.role} topic is missing", remedy))
-        elif row.kind in ("wrong", "leaderless"):
+        elif row.kind in ("wrong", "leaderless", "lost"):
             fact, _, command = row.state.partition("; ")
             checks.append(Check(f"topic {row.topic}", State.FAIL, fact, command[:1].upper() + command[1:] if command else f"samzapy topics {job_file}"))
     absent = sum(row.kind == "absent" for row in rows)

@@ -131,14 +131,16 @@ class LocalState:
             mark = place.checkpoint.stores.get(store) if place.checkpoint else None
             if mark is None and self._is_orphaned(consumer, place):
                 why = "there is no checkpoint" if place.checkpoint is None else "the checkpoint does not know this store"
-                return StoreReport(task, store, "orphaned", 0, f"{place.log} holds state, but {why}", good=False)
+                detail = f"{place.log} holds state, but {why}; a run is refused for it, and says what can be done: `samzapy plan JOB.yaml` too"
+                return StoreReport(task, store, "orphaned", 0, detail, good=False)
             if mark is not None and mark.position > place.bounds.end:
                 return StoreReport(
                     task,
                     store,
                     "cut off",
                     0,
-                    f"the checkpoint names position {mark.position}, {place.log} ends at {place.bounds.end}",
+                    f"the checkpoint names position {mark.position}, {place.log} ends at {place.bounds.end}: its end was lost, and committed state with it. "
+                    "Bring back the replica or the copy that has it, or run `samzapy reset JOB.yaml` to begin with empty state",
                     good=False,
                 )
             engine, detail, remedy = self._kept(consumer, place)
@@ -174,7 +176,7 @@ class LocalState:
         other = sum(1 for k in expected.keys() & there.keys() if expected[k] != there[k])
         detail = (
             f"compared with {place.log} up to {position}: in the local store {missing} entries are missing, {extra} are too many, {other} have another "
-            "value; delete its folder: the next run restores it"
+            f"value; delete {getattr(engine, 'path', 'its folder')} while the job is stopped: the next run restores the store"
         )
         return StoreReport(place.task.name, place.store, "differs", len(there), detail, good=False)
 

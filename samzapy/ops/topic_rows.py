@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from samzapy.api.errors import StateRefused
 from samzapy.config.schema import Settings
+from samzapy.ops.made_again import not_made_again
 from samzapy.ops.topics import internal_specs, other_partitions, tasks_of, with_empty_rest
 from samzapy.plan.topics import expiring_letters, is_between, unused_partitions, what_is_wrong
-from samzapy.ports import Log, TopicFacts, TopicSpec
+from samzapy.ports import Clock, Log, TopicFacts, TopicSpec
 from samzapy.wiring.job_topics import JobTopics, job_of
 
-OK, MISSING, WRONG, ABSENT, LEADERLESS = "ok", "missing", "wrong", "absent", "leaderless"
+OK, MISSING, WRONG, ABSENT, LEADERLESS, LOST = "ok", "missing", "wrong", "absent", "leaderless", "lost"
 Row = tuple[str, tuple[str, str, str, str, str]]  # kind, (topic, role, expected, actual, state)
 
 
-def topic_rows(settings: Settings, log: Log) -> list[Row]:
+def topic_rows(settings: Settings, log: Log, clock: Clock) -> list[Row]:
     """Every topic of the job: expected against actual."""
+    lost = not_made_again(settings, log, clock)
     with log.admin() as admin:
         users = [(i.topic, "input", None) for i in settings.inputs] + [(o.topic, "output", o.partitions) for o in settings.outputs]
         facts = admin.topics([*(t for t, _, _ in users), *JobTopics.of(settings).decide_tasks])
@@ -32,7 +35,9 @@ def topic_rows(settings: Settings, log: Log) -> list[Row]:
         if begun_with is not None and (grown := _grown_internal(JobTopics.of(settings), facts, begun_with)):  # the other topics stay as they are
             wanted = [replace(s, partitions=begun_with) if s.partitions == tasks and not is_between(s) else s for s in wanted]
         usable = with_empty_rest(admin, wanted, there)
-        return rows + [_internal_row(settings, s, there.get(s.name), begun_with, grown, rest_is_empty=s.name in usable) for s in wanted]
+        return rows + [
+            _internal_row(settings, s, there.get(s.name), begun_with, grown, rest_is_empty=s.name in usable, lost=lost.get(s.name)) for s in wanted
+        ]
 
 
 def _grown_internal(names: JobTopics, facts: Mapping[str, TopicFacts], begun_with: int) -> list[str]:
@@ -56,13 +61,16 @@ def _without_leader(facts: TopicFacts) -> str:
 
 
 def _internal_row(
-    settings: Settings, spec: TopicSpec, facts: TopicFacts | None, begun_with: int | None, grown: Collection[str], *, rest_is_empty: bool
-) -> Row:
-    """`begun_with`: the number of tasks before topics grew, if they did. `grown`: internal ones that may not."""
+    settings: Settings, spec: TopicSpec, facts: TopicFacts | None, begun_with: int | None, grown: Collection[str], *, rest_is_empty: bool,
+    lost: StateRefused | None,
+) -> Row:  # fmt: skip
+    """`begun_with`: the number of tasks before topics grew, if they did. `grown`: internal ones that may not. `lost`: why no run makes it again."""
     job = job_of(settings)
     roles = {job.coordinator_topic: "coordinator", job.checkpoint_topic: "checkpoint", job.dead_letter_topic: "dead letters"}
     role = roles.get(spec.name, "internal" if is_between(spec) else "changelog")
     expected = f"{spec.partitions} partition{'s' * (spec.partitions != 1)}, {spec.config['cleanup.policy']}"
+    if facts is None and lost is not None:
+        return LOST, (spec.name, role, expected, "-", f"was deleted, and no run makes it again; {lost.remedy[:1].lower()}{lost.remedy[1:].rstrip('.')}")
     if facts is None:
         return ABSENT, (spec.name, role, expected, "-", "will be created by run")
     if facts.leaderless:

@@ -128,6 +128,7 @@ def what_run_refuses(settings: Settings, log: Log, ledger: Ledger, clock: Clock)
     """Why a run started now would be refused because of its topics or its commit.timeout, here, by its coordinator, or by its containers because a
     changelog is another job's; None: it would not. Changes nothing."""
     try:
+        refuse_to_make_again(settings, log, clock)
         with log.admin() as admin:
             tasks, _ = _checked(settings, log, admin, clock)
             checkpoints = admin.topics([job_of(settings).checkpoint_topic])

@@ -128,7 +128,7 @@ def _fill_up(
 
 
 def check_slots(containers: int, slots: int | None, master: str) -> None:
-    """Check the slots: every container needs one of its own for as long as the job runs. `master`: Spark's, "" if there is no need to name it.
+    """Check the slots: every container needs one of its own for as long as the job runs. `master`: Spark's; "": of a job that runs, and is scaled.
 
     Raises:
         LauncherError: more containers than slots; with both numbers.
@@ -144,5 +144,5 @@ def check_slots(containers: int, slots: int | None, master: str) -> None:
     more = f"set `spark.master` to local[{containers}]." if master.startswith("local") else f"give this run more cores. {others}."
     raise LauncherError(
         f"{needed}, but {spark} has {slots} {'slot' if slots == 1 else 'slots'} for this run: the others would wait for ever.",
-        f"Set `containers.count` to {slots} or less, or {more}",
+        f"{f'Set `containers.count` to {slots} or less' if master else f'Ask for {slots} or less'}, or {more}",
     )

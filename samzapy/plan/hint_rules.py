@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from statistics import median
 
+from samzapy.model.commands_told import find_program
 from samzapy.plan.duration import duration
 from samzapy.plan.finding import ACT, KNOW, LOOK, Finding, also
 from samzapy.plan.job_facts import JobFacts
@@ -31,11 +32,18 @@ WHEN_IT_RETURNS = (
     "started again, and the record is processed again; if that hangs too, `on_error` of the job file applies: unless set, the job ends and names the record."
 )
 NO_HURRY = "Meanwhile its records are processed late, and none is lost as long as Kafka keeps them (the topic's `retention.ms`)."
-LESS_OFTEN = "set `interval: 5s` under `commit:` in the job file; then `samzapy stop JOB.yaml`, and run it again."
+NO_RECORD_THEN = (
+    "When it returns, the container goes on by itself. After `commit.timeout` ({hang}) the container is ended and started again; if it hangs each time, the job "
+    "ends after `containers.max_restarts` restarts. `on_error` does not apply, because no record is being processed."
+)
+LESS_OFTEN = (
+    "set a longer `interval` under `commit:` in the job file (three of them must be shorter than `commit.timeout`); then `samzapy stop JOB.yaml`, and run it again."
+)
 LOOK_AT_BROKERS = "Find out whether a broker is down, or whether its disk or network is busy."
 MORE_MEMORY = (
     "`containers.memory` is only what stores and caches take; Python and the job's code come on top, and all of it has to fit into the host's memory. Set "
-    "`containers.memory` in the job file to half of what the host has for the container, or give the host more (Spark: `spark.executor.memoryOverhead`). "
+    "`containers.memory` in the job file lower, to at most half of what the host has for the container, or give the host more (Spark: "
+    "`spark.executor.memoryOverhead`). "
     "Then `samzapy stop JOB.yaml`, and run it again. More containers with fewer tasks each help if they start on other hosts."
 )
 KILLED = "Find out who sends SIGKILL: the kernel, for lack of memory (`journalctl -k` on its host), the cluster, or a person."
@@ -51,7 +59,9 @@ def _interpreter_held(job: JobFacts) -> Iterator[Finding]:
             long = f" for more than {c.held_s:.1f} s" if c.held_s else ""
             yield Finding(
                 "interpreter-held", ACT, f"Code of container {c.number} held Python's lock{long}, at {c.held_at}: meanwhile it sends no heartbeats.",
-                {"deaths": c.deaths}, "Make that call shorter, or `containers.lease` longer: a container without heartbeats for that time is ended.",
+                {"deaths": c.deaths},
+                "A container without heartbeats for `containers.lease` is ended. Make that call shorter, or let it release the lock. Or set a longer lease, below "
+                "`commit.timeout`, in the job file; then `samzapy stop JOB.yaml`, and run it again.",
                 f"container {c.number}",
             )  # fmt: skip
 
@@ -67,9 +77,9 @@ def _flapping(job: JobFacts) -> Iterator[Finding]:
 
 
 def _stuck_hook(job: JobFacts) -> Iterator[Finding]:
-    then = WHEN_IT_RETURNS.format(hang=duration(job.hang_s))
     for c in job.containers:
         if c.silent_s >= STUCK_S and c.at:
+            then = (WHEN_IT_RETURNS if c.record else NO_RECORD_THEN).format(hang=duration(job.hang_s))
             yield Finding(
                 "stuck-hook", ACT, f"Code of the job in container {c.number}{c.record} has not returned for {duration(c.silent_s)}; it is at {c.at}.",
                 {}, f"See what it waits for: `samzapy debug stack JOB.yaml --container {c.number}`. {then}", f"container {c.number}", for_s=c.silent_s,
@@ -82,8 +92,8 @@ def _stranger(job: JobFacts) -> Iterator[Finding]:
         yield Finding(
             "stranger", ACT, f"{held[0].name} waits: {held[0].reason}." + also("So do", len(held) - 1),
             {"tasks": len(held)},
-            f"Find the program that has it open: `kafka-transactions.sh --bootstrap-server BROKER describe-producers --topic {place.topic} --partition "
-            f"{place.partition}`. Let that program end its transaction, or stop it: Kafka then aborts the transaction after its timeout.",
+            f"Find the program that has it open: {find_program(place.topic, place.partition)}. Let that program end its transaction, or stop it: Kafka then "
+            "aborts the transaction after its timeout.",
         )  # fmt: skip
 
 
@@ -92,7 +102,8 @@ def _searching(job: JobFacts) -> Iterator[Finding]:
         if c.is_searching:
             how = f": {c.said}" if c.said else " without a known reason"
             yield Finding(
-                "searching", KNOW, f"Container {c.number} ended{how}. For a while it takes small batches, to see if a record ends it.",
+                "searching", KNOW,
+                f"Container {c.number} ended{how}, and was started again. For a while it takes small batches, to find out whether a record ended it.",
                 {}, "", f"container {c.number}",
             )  # fmt: skip
 
@@ -231,7 +242,8 @@ def _memory(job: JobFacts) -> Iterator[Finding]:
 def _far_restore(job: JobFacts) -> Iterator[Finding]:
     rebuilt = [t for t in job.tasks if t.rebuilt_s > 0.0]
     whole = sum(t.rebuilt_s for t in rebuilt)
-    if len(rebuilt) >= 2 and whole >= FAR_S:
+    can_be_elsewhere = len({c.host for c in job.containers}) > 1 and not any(t.copy_host for t in job.tasks)  # warm copies, and there are none
+    if len(rebuilt) >= 2 and whole >= FAR_S and can_be_elsewhere:
         yield Finding(
             "far-restore", KNOW, f"{len(rebuilt)} of {len(job.tasks)} tasks were rebuilt from their changelogs after a death, {whole:.0f} s in all.",
             {}, "Warm copies on other hosts make that quicker: set `standby: 1` under `containers:` in the job file; then `samzapy stop JOB.yaml`, and run it "

@@ -15,6 +15,10 @@ from samzapy.model.ownership import FirstRun
 from samzapy.plan.grown_topics import grown_inputs
 
 MADE_AGAIN = "deleted and created again"
+SET_OFFSETS = (
+    "Set where every input continues: `samzapy checkpoint set JOB.yaml --to-latest --keep-state`, which shows what it would do; then add `--execute` (or "
+    "`--to-datetime`; or `--to-earliest --reset-state`, to build the state again)"
+)
 
 
 def lost_checkpoints(job: Job, way_out: str) -> StateRefused:
@@ -31,7 +35,7 @@ def checkpoints_gone(job: Job) -> StateRefused:
     return StateRefused(
         f"checkpoint topic {job.checkpoint_topic} was deleted after the job's first run: its offsets are lost. samzapy does not create it again, "
         "because the job would process old records again.",
-        "Set where every input continues (`samzapy checkpoint set JOB.yaml --to-earliest`, for example), or run `samzapy reset JOB.yaml` to begin with empty state.",
+        f"{SET_OFFSETS}, or run `samzapy reset JOB.yaml` to begin with empty state.",
     )
 
 
@@ -67,9 +71,10 @@ def lost_while_running(topics: Iterable[str], what: str, more: str = "") -> Stat
     """The error if topics of a running job were deleted, or deleted and made again. `more`: a sentence on what was committed."""
     gone = sorted(topics)
     remedy = (
-        "Restore it with its records. If it is an output, `samzapy topics JOB.yaml --create` is enough: the job then goes on after its last commit, and only "
-        "the records that were in that topic are gone. If it is an input that has `on_out_of_range: earliest` or `latest` in the job file, start the job "
-        "again: it goes on with the new topic. Otherwise `samzapy reset JOB.yaml` begins with empty state, once its inputs and outputs exist."
+        "Restore the topic with its records. For an output or the dead-letter topic, `samzapy topics JOB.yaml --create` is enough: the job then goes on after its "
+        "last commit, and only the records that were in that topic are gone. For an input, set its `on_out_of_range` to `earliest` or `latest` in the job "
+        "file, and start the job again once the topic exists: it goes on with the new topic. Otherwise `samzapy reset JOB.yaml` begins with empty state, once "
+        "the inputs and outputs exist."
     )
     if all(job_of_coordinator_topic(topic) is not None for topic in gone):
         remedy = (
@@ -86,8 +91,7 @@ def differs_from_first_run(job: Job, inputs: str, first_run: FirstRun | None, no
     if first_run.checkpoint_topic_id != now.checkpoint_topic_id:
         return lost_checkpoints(
             job,
-            "Bring the old topic back, set where every input continues (`samzapy checkpoint set JOB.yaml --to-earliest`, for example), or run "
-            "`samzapy reset JOB.yaml` to begin with empty state.",
+            f"Bring the old topic back. Or {SET_OFFSETS[:1].lower()}{SET_OFFSETS[1:]}. Or run `samzapy reset JOB.yaml` to begin with empty state.",
         )
     if first_run.tasks and now.tasks and first_run.tasks != now.tasks:
         return grown_inputs(inputs, now.tasks, first_run.tasks)

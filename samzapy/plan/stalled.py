@@ -94,5 +94,6 @@ def why_unanswered(partition: str, position: int, limit_s: float) -> str:
     """What is to be said where the broker does not say either whether there are more records."""
     return (
         f"{partition} is at {position}, no record came for {limit_s:g} s, and its broker does not answer: it is away, or a quota of the cluster "
-        "holds back what this client gets (`kafka-configs.sh --bootstrap-server BROKER --describe --entity-type clients` lists quotas)"
+        "holds back what this client gets (`kafka-configs.sh --bootstrap-server BROKER --describe --entity-type clients` lists quotas of clients, "
+        "`--entity-type users` those of users)"
     )

@@ -206,7 +206,7 @@ def _launch(output: _JvmOutput) -> Any:
         output.writing = -1
         output.join(PROBE_S)
         why = output.words() or str(error).strip().splitlines()[0]
-        raise LauncherError(f"Spark's JVM did not start: {why}.", "Check the Java installation and spark.conf: samzapy doctor") from error
+        raise LauncherError(f"Spark's JVM did not start: {why}.", "Check the Java installation and `spark.conf`: `samzapy doctor JOB.yaml` does both.") from error
     finally:
         if output.writing >= 0:
             os.close(output.writing)

@@ -114,7 +114,8 @@ class Access:
         if found.may is May.ANYTHING_OPEN:
             remedy = "`samzapy ui JOB.yaml` prints the page's address with a token."
             return Refused(401, "a token is needed", remedy, (("WWW-Authenticate", 'Bearer realm="samzapy"'),))
-        return Refused(403, f"this token may {NAMES[found.may]}; the request needs a token that may {NAMES[needed]}")
+        remedy = "`samzapy ui JOB.yaml` prints an address whose token gives all rights."
+        return Refused(403, f"this token gives the right to {NAMES[found.may]}; the request needs the right to {NAMES[needed]}", remedy)
 
     def _is_foreign(self, request: Request) -> bool:
         """Whether a browser says that a page of another origin asks."""

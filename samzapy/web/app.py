@@ -57,7 +57,7 @@ HEADERS = (
 )
 NOT_SHOWN = Refused(
     FORBIDDEN, "keys and values of records are not shown here: the job file says `web.data: false`",
-    "In a terminal: `samzapy dlq list JOB.yaml`; the command tail shows the records of a topic.",
+    "In a terminal: `samzapy dlq list JOB.yaml`, then `dlq show` with a number of that list; the command `tail` shows the records of a topic.",
 )  # fmt: skip
 Endpoint = Callable[[Request], Awaitable[Response]]
 

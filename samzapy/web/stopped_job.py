@@ -18,6 +18,7 @@ from samzapy.web.facts import Rows
 
 FRESH_S = 5.0
 NEVER_RAN = "NEVER RAN"
+NOT_KNOWN = "NOT KNOWN"  # Kafka could not be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +119,8 @@ class Still:
         found = self._now()
         is_bad = found.state in (RunOutcome.FAILED, RunOutcome.LOST)
         remedy = f"samzapy ui JOB.yaml ({found.url})" if found.state == JobState.RUNNING else "samzapy run JOB.yaml"
+        if found.state == NOT_KNOWN:
+            remedy = "samzapy doctor JOB.yaml"
         evidence, detail = dict[str, Any](), ""
         if found.runs and found.runs[0].remedy:
             evidence["what_to_do_first"] = found.runs[0].remedy

@@ -282,7 +282,8 @@ def run_container(payload: Mapping[str, Any]) -> int:
         gone = [t for t in names.all if t not in topics]
         if gone:
             raise TopicMissing(
-                f"there is no topic {', no topic '.join(gone)}: deleted after the job started.", "Stop the job and find out who deleted it."
+                f"there is no topic {', no topic '.join(gone)}: deleted after the job started.",
+                "`samzapy stop JOB.yaml`; then `samzapy topics JOB.yaml` shows what can be done.",
             )
         user = user_tasks()
         where = Location(number, host, Path(settings.state.dir), str(payload["cluster_id"]))

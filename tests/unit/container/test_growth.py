@@ -117,7 +117,7 @@ def test_nothing_of_an_input_that_was_made_again_is_committed_as_the_old_ones(tm
     _make_again(bench, "in")
     _take(bench, container, "c", "d", "e")  # the third is where the old topic was read to
     bench.clock.sleep(1.0)
-    with pytest.raises(StateRefused, match=r"^in: deleted and created again while the job ran; nothing more is committed\. Restore it") as caught:
+    with pytest.raises(StateRefused, match=r"^in: deleted and created again while the job ran; nothing more is committed\. Restore the topic") as caught:
         container.commit()
     assert "samzapy reset JOB.yaml" in caught.value.remedy
     with pytest.raises(StateRefused):

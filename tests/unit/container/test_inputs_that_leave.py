@@ -329,12 +329,12 @@ def test_an_output_with_other_partitions_than_the_job_file_says_is_told_each_tim
 
     for output in ({}, {"partitions": 2}):
         prepare_topics(settings(**output), log, clock)
-        assert ["ok"] == [row[-1] for _, row in topic_rows(settings(**output), log) if row[0] == "out"]
+        assert ["ok"] == [row[-1] for _, row in topic_rows(settings(**output), log, clock) if row[0] == "out"]
     assert [] == caplog.messages
     prepare_topics(settings(partitions=4), log, clock)
     words = "2 partitions, the job file says 4: records go to those 2"
     assert [True] == [words in message for message in caplog.messages]
-    assert [(OK, True)] == [(kind, words in row[-1]) for kind, row in topic_rows(settings(partitions=4), log) if row[0] == "out"]
+    assert [(OK, True)] == [(kind, words in row[-1]) for kind, row in topic_rows(settings(partitions=4), log, clock) if row[0] == "out"]
 
 
 # -- a checkpoint that its topic does not take ---------------------------------------------------------------------------------------

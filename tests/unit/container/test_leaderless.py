@@ -229,7 +229,7 @@ def test_a_new_run_is_refused_with_the_partitions_and_every_look_shows_them(tmp_
         prepare_topics(settings, log, story.bench.clock)
     assert 4 == refused.value.exit_code
     assert "Start the broker" in refused.value.remedy
-    shown = {row[0]: (kind, row[-1]) for kind, row in topic_rows(settings, log)}
+    shown = {row[0]: (kind, row[-1]) for kind, row in topic_rows(settings, log, story.bench.clock)}
     assert (LEADERLESS, "no broker leads partition 0; start the broker that holds it") == shown["in"]
     story.bench.cluster.regain_leader(TopicPartition("in", 0))
     prepare_topics(settings, log, story.bench.clock)

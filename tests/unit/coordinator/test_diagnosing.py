@@ -174,7 +174,7 @@ def test_a_task_that_waits_for_a_strangers_transaction_is_told_with_where_to_loo
         scene.roster.diagnosing.look(status, {number: {"tasks": [{"name": "Partition 3", **told}]}})
     (hint,) = scene.roster.diagnosing.to_json()
     assert f"Partition 3 waits: {waits}." == hint["sentence"]
-    assert "describe-producers --topic visits --partition 3`." in hint["remedy"]
+    assert "describe-producers --topic visits --partition 3` gives the ProducerId" in hint["remedy"]
     of_the_jobs_own = reason_json(OpenTransaction(TopicPartition("visits", 3), 912, is_jobs_own=True))
     assert ["reason"] == list(of_the_jobs_own)
     scene.close()

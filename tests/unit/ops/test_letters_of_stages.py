@@ -137,6 +137,6 @@ def test_before_a_replay_it_is_said_what_windows_may_do_with_the_records() -> No
         bad.clear()
         letters = letters_of(h)
         plan = replay_of(letters, letters.read(), None, Filter())
-        assert plan.late.startswith("1 of the records goes to a topic with event time: a window that has closed since the record came drops it as late.")
+        assert plan.late.startswith("1 of the records goes to a topic with event time: a window that takes it no more drops it as too late.")
         letters.timed = frozenset()
         assert replay_of(letters, letters.read(), None, Filter()).late == ""

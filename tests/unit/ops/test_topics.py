@@ -16,9 +16,11 @@ from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun, Ledger, Startpoint
 from samzapy.ops.inspection import job_in_kafka, other_program, readable_checkpoints, removed_unread
+from samzapy.ops.topic_rows import LOST, topic_rows
 from samzapy.ops.topics import create_topics, prepare_topics, what_run_refuses
 from samzapy.plan.forgetting import without_store
 from samzapy.ports import TopicSpec
+from samzapy.readers import read_ledger
 from samzapy.streams import App
 from samzapy.streams.expand import sections
 from samzapy.testing import Harness
@@ -38,6 +40,12 @@ def test_a_topic_that_the_jobs_records_name_is_not_created_again(tmp_path: Path,
     with pytest.raises(StateRefused, match=f"topic {topic} .* samzapy does not create it again"):
         create_topics(settings_of(story), story.bench.log, story.bench.clock)
     assert story.bench.cluster.facts(topic) is None
+    ledger = read_ledger(story.bench.log.restore_consumer("ledger"), JOB.coordinator_topic, story.bench.clock)
+    refused = what_run_refuses(settings_of(story), story.bench.log, ledger, story.bench.clock)
+    assert isinstance(refused, StateRefused), "plan, doctor and validate --connect say it, too"
+    assert f"topic {topic} " in refused.message
+    [(kind, state)] = [(kind, row[-1]) for kind, row in topic_rows(settings_of(story), story.bench.log, story.bench.clock) if row[0] == topic]
+    assert (LOST, True) == (kind, state.startswith("was deleted, and no run makes it again; "))
 
 
 def test_the_command_that_makes_the_topic_of_a_table_makes_it_compacted() -> None:

@@ -74,7 +74,7 @@ CASES = [
     ("stuck-hook", STUCK, "Code of the job in container 1 on record orders[1]@55 has not returned for 43 s; it is at pay.py:31 in charge: sleep(60)."),
     ("stranger", STRANGER, "Partition 2 waits: orders[2]: another application's transaction is open at offset 912; the task waits for the records after it."),
     ("searching", job(containers=with_one(containers(loop(), loop(0.95)), 1, is_searching=True)), "Container 1 ended without a known reason"),
-    ("searching", job(containers=with_one(containers(), 1, is_searching=True, **HUNG)), "Container 1 ended: SZ200: it hung. For"),
+    ("searching", job(containers=with_one(containers(), 1, is_searching=True, **HUNG)), "Container 1 ended: SZ200: it hung, and was started again. For"),
     ("broker-slow", job(containers=[replace(c, decide_s=0.8) for c in containers()]), "Commits wait 0.8 s for the brokers to decide, in 2 of 2"),
     ("skew", SKEWED, "Partition 1 gets 75 % of the records; container 1 is busy 97 % of its time, the others 35 % at most."),
     ("hot-key", ONE_KEY, "One key makes 44 % of the records of Partition 1, which gets 75 % of all; container 1 is busy 97 %"),
@@ -167,12 +167,26 @@ def dying(end: ProcessEnd) -> Finding:
     return one(job(containers=with_one(containers(), 1, deaths=3, dying_s=125.0, **died(end))))
 
 
+def test_warm_copies_are_told_of_where_they_would_help() -> None:
+    rebuilt = [replace(t, rebuilt_s=4.0) for t in tasks()]
+    assert ["far-restore"] == [finding.code for finding in diagnose(job(tasks=rebuilt))]
+    assert [] == diagnose(job(tasks=rebuilt, containers=[replace(c, host="localhost") for c in containers()])), "all on one host"
+    assert [] == diagnose(job(tasks=[replace(t, copy_host="host-1") for t in rebuilt])), "there are copies"
+
+
+def test_of_a_hook_that_has_no_record_it_is_not_said_that_on_error_applies() -> None:
+    [hint] = diagnose(replace(STUCK, containers=[replace(c, record="") for c in STUCK.containers]))
+    assert "ends after `containers.max_restarts` restarts. `on_error` does not apply" in hint.remedy
+    [hint] = diagnose(STUCK)
+    assert "if that hangs too, `on_error` of the job file applies" in hint.remedy
+
+
 def test_who_dies_for_want_of_memory_is_told_so_first_and_what_to_set() -> None:
     finding = dying(killed_for_memory(killed_by(signal.SIGKILL), 500 * MIB, 512 * MIB, 0.4, False))
     assert finding.sentence.startswith("Container 1 is probably out of memory: it died 3 times in 10 minutes")
     memory = "it had 500 MiB of memory when it was last heard of, 0.4 s before; containers.memory is 512 MiB"
     assert f"{memory}; the kernel or the cluster may have killed it for its memory)." in finding.sentence
-    assert "Set `containers.memory` in the job file to half of what the host has for the container" in finding.remedy
+    assert "Set `containers.memory` in the job file lower, to at most half of what the host has for the container" in finding.remedy
     assert "Then `samzapy stop JOB.yaml`, and run it again." in finding.remedy
     assert 125.0 == finding.for_s, "since the first death"
 

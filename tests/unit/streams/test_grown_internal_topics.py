@@ -106,7 +106,7 @@ def test_the_next_start_names_it_and_what_to_do_and_changes_no_topic(program: Pr
     assert "Kafka takes no partitions back: run `samzapy reset JOB.yaml`" in refused.value.remedy
     assert "give the topic and the state after it other names in the program" in refused.value.remedy
     assert before == program.counts()
-    rows = {row[0]: (kind, row[-1]) for kind, row in topic_rows(program.settings, program.log)}
+    rows = {row[0]: (kind, row[-1]) for kind, row in topic_rows(program.settings, program.log, program.clock)}
     kind, words = rows.pop(BY_USER)
     said = "has 5 partitions, and had at most 3 when this job's state was created; give it and the state after it other names"
     assert (WRONG, True) == (kind, words.startswith(said))
@@ -117,7 +117,7 @@ def test_the_next_start_names_it_and_what_to_do_and_changes_no_topic(program: Pr
 def test_topics_that_grow_with_an_input_are_said_to_grow_with_that(program: Program, caplog: pytest.LogCaptureFixture) -> None:
     program.harness.stop()
     program.grow("sales")
-    rows = {row[0]: (kind, row[-1]) for kind, row in topic_rows(program.settings, program.log)}
+    rows = {row[0]: (kind, row[-1]) for kind, row in topic_rows(program.settings, program.log, program.clock)}
     assert (OK, "grows with the next run, to 5 partitions") == rows["j-1-counts-changelog"]
     caplog.set_level("INFO")
     program.start()

@@ -4,7 +4,7 @@ import { useEffect, useRef } from "../vendor/hooks.js";
 import { bytes, cells, micros, number, percent, rate, seconds } from "../lib/format.js";
 import { Loop, Restored, Shape, State, hindered, html } from "../lib/parts.js";
 
-const KEYS = { r: "running", l: "running, behind by 10 s or more", s: "restoring", b: "bootstrapping", w: "waiting for a container", e: "ended" };
+const KEYS = { r: "running", l: "running, behind by 10 s or more", s: "restoring", b: "bootstrapping", w: "waiting for a container", e: "stopped" };
 const COLUMNS = [["name", "task"], ["state", "state"], ["lag", "records behind"], ["behind_s", "behind by"], ["rate", "rate"], ["busy", "busy"], ["us", "per record"], ["processed", "processed"], ["container", "container"]];
 const PAGE = 50;
 

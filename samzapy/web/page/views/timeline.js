@@ -5,7 +5,7 @@ import { clock, moment, number, rate, seconds, short } from "../lib/format.js";
 import { html } from "../lib/parts.js";
 
 const MARKS = { died: "✖", failed: "✖", launched: "▹", named: "▸", moved: "⇄", restored: "↻", scale: "◆", restart: "◆", stop: "◆", pause: "◆", resume: "◆", commit: "◆", profile: "◆", trace: "◆", held: "‖", fenced: "┄", state: "●", hint: "▲" };
-const WORDS = { died: "died", failed: "died", launched: "is being started", named: "has a process", moved: "a task was moved", restored: "a store was restored", scale: "asked for by a person", restart: "asked for by a person", stop: "asked for by a person", pause: "asked for by a person", resume: "asked for by a person", commit: "asked for by a person", profile: "asked for by a person", trace: "asked for by a person", held: "could not be heard", fenced: "was shut out", state: "a state", hint: "a hint" };
+const WORDS = { died: "died", failed: "died", launched: "is being started", named: "has a process", moved: "a task was moved", restored: "a store was restored", scale: "asked for by a person", restart: "asked for by a person", stop: "asked for by a person", pause: "asked for by a person", resume: "asked for by a person", commit: "asked for by a person", profile: "asked for by a person", trace: "asked for by a person", held: "could not be heard", fenced: "was fenced", state: "a state", hint: "a hint" };
 const KINDS = { job: "job", container: "containers", task: "moves", restore: "restores", people: "requests of people" };
 const COLOURS = { RUNNING: "var(--good)", STARTING: "var(--process)", RESTORING: "var(--restore)", DEGRADED: "var(--warn)", LOST: "var(--bad)", FAILED: "var(--bad)", STOPPING: "var(--other)", STOPPED: "var(--other)", PAUSED: "var(--commit)" };
 
