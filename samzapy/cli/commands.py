@@ -28,7 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "debug": ("debug:app", "Look inside the running job's containers; nothing is changed by it."),
     "lag": ("lag:lag", "The lag of the job in each input partition, whether it runs or not."),
     "plan": ("plan:plan", "What `run` would do: tasks, containers, hosts, topics to create."),
-    "topics": ("inspect:topics", "The topics that the job needs: expected and actual; exit code 4 if one is wrong, or missing and not created by `run`."),
+    "topics": ("inspect:topics", "The topics that the job needs: expected and actual; exit code 4 if one is wrong or lost, or an input or output is missing."),
     "reset": ("reset:reset", "Delete all state and checkpoints of a stopped job: the next run reads each input from its `start`."),
     "send": ("records:send", "Send lines from stdin as records."),
     "tail": ("tail:tail", "Show records as a read_committed reader sees them: partition@offset, key, value, headers."),

@@ -37,7 +37,9 @@ def status(
     as_json: AsJson = False,
     watch: Annotated[bool, typer.Option("--watch", help="Repeat it every two seconds, until Ctrl-C.")] = False,
 ) -> int:
-    """Status of the running job; exit code 3: it is not running, or has no coordinator yet; 4: it does not answer."""
+    """Status of the running job; exit code 3: it is not running, or has no coordinator yet; 4: it does not answer.
+
+    Hints begin with how urgent they are. act: something has to be done. look: look at it when there is time. know: nothing has to be done."""
     asked = Job(file, more, sets)
     try:
         return _status(asked, as_json, watch)
@@ -208,7 +210,7 @@ def topics(
     acls: Annotated[bool, typer.Option("--acls", help="Only print the ACLs that the job needs, as lines of Kafka's own tool.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """The topics that the job needs: expected and actual; exit code 4 if one is wrong, or missing and not created by `run`."""
+    """The topics that the job needs: expected and actual; exit code 4 if one is wrong or lost, or an input or output is missing."""
     job = Job(file, more, sets)
     if acls:
         _print_acls(job, as_json)

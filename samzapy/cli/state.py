@@ -30,7 +30,7 @@ from samzapy.wiring.serdes import KEY, VALUE, Serdes
 app = typer.Typer(help="Show, export, check, rebuild and delete a job's stores.", no_args_is_help=True)
 StoreName = Annotated[str, typer.Argument(metavar="STORE", help="The store's name in the job file.", show_default=False)]
 NOT_FOUND = 1
-IsBase64 = Annotated[bool, typer.Option("--base64", help="The key, or the PREFIX of keys, is given in base64: its bytes, as `key_base64` has them.")]
+IsBase64 = Annotated[bool, typer.Option("--base64", help="KEY, or PREFIX, is given in base64: its bytes, as `key_base64` has them.")]
 
 
 @app.command("get")
@@ -135,7 +135,10 @@ def restore(
 
 @app.command("verify")
 def verify(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> int:
-    """Check whether changelog, local stores and checkpoint agree; exit code 1 if they do not."""
+    """Check whether changelog, local stores and checkpoint agree; exit code 1 if they do not.
+
+    agrees: the local store has what the changelog has. no local store: the next run restores it. Wrong: differs (the local store), orphaned (state without
+    a checkpoint), cut off (the changelog lost its end), refused (a run would be), only copy (the changelog lost its start; keep the local store)."""
     with Job(file, more, sets) as job:
         local = _local(job)
         reports = [local.verify(t, s) for t, s in local.places(None, None)]

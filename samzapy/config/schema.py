@@ -109,8 +109,8 @@ class InputSettings(Section):
     bootstrap: Flag = Field(
         False,
         description="true: a task reads this input to its end before its other inputs. A job without stores, or with a store that has `changelog: false`, "
-        "reads it again at each start; that only fills stores without a changelog. If you add a store with a changelog later, the input is read once more, "
-        "to fill that store.",
+        "reads it again at each start: `process` is called, and only what it puts into stores without a changelog has an effect. If you add a store with a "
+        "changelog later, the input is read once more, to fill that store.",
     )
     broadcast: Flag = Field(False, description="Every task reads all partitions of the topic.")
     on_out_of_range: OutOfRange = Field(

@@ -13,6 +13,7 @@ from typing import Any
 from samzapy.api.envelope import LAST_TIME, Headers, HeadersToSend, OutgoingMessageEnvelope, SystemStream
 from samzapy.api.errors import RecordTooLarge, TaskError, UnknownOutput, other_thread, shortened
 from samzapy.container.spec import OutputSpec
+from samzapy.model.event_time import as_utc
 from samzapy.model.key_partition import partition_of_key
 from samzapy.model.names import KAFKA
 from samzapy.native import hot_path
@@ -161,10 +162,11 @@ class Collector:
         """Once: Kafka takes such records, and deletes them some minutes later."""
         self._keeps_from[topic] = 0
         LOG.warning(
-            "records for topic %s have timestamps such as %d, which are older than its retention.ms: Kafka deletes them within minutes. "
-            "With Kafka's own tools, set retention.ms=-1 for it; or send them with the time of sending (`.to(…, timestamps=\"send\")` in a program)",
+            "records for topic %s have timestamps such as %s, which are older than its retention.ms: Kafka deletes them within minutes. "
+            "With Kafka's own tools, set retention.ms=-1 for it, which keeps all its records; or send them with the time of sending "
+            "(`.to(…, timestamps=\"send\")` in a program)",
             topic,
-            timestamp,
+            as_utc(timestamp),
         )
 
     def clear(self) -> None:

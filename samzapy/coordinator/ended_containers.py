@@ -174,10 +174,15 @@ class Liveness:
         """Plan again after a death; containers with copies on other hosts than `host` take over the tasks `lost` at once."""
         deaths = [(death.at_s, death.counts) for death in member.history.deaths]
         settings, caution = self._settings, self._roster.caution
-        decision = restarts.restart_or_end(deaths, hopeless(caution), suspected, now, settings.max_restarts, settings.restart_window_s)
+        condemned = hopeless(caution)
+        decision = restarts.restart_or_end(deaths, condemned, suspected, now, settings.max_restarts, settings.restart_window_s)
         if isinstance(decision, restarts.EndJob):
             story = "; ".join(str(d) for d in member.history.deaths[-TOLD_DEATHS:])
-            remedy = f"See the log lines of container {member.number} in the output of the run." if suspected is None else _look_at(suspected)
+            remedy = f"See the log lines of container {member.number} in the output of the run."
+            if condemned is not None:
+                remedy = f"Skip the record: {_skip(condemned.record.topic, condemned.record.partition, condemned.record.offset + 1)} {remedy}"
+            elif suspected is not None:
+                remedy = _look_at(suspected)
             self._roster.fail(member, {"code": "SZ340", "message": f"{decision.reason}. The last deaths: {story}", "remedy": remedy})
             return
         self._roster.members.restart_after_death(member, decision.delay_s)
@@ -223,9 +228,12 @@ def _look_at(suspected: Suspects) -> str:
     span = suspected.piece.spans[0]
     return (
         f"Find out what ends its processes: the kernel, for lack of memory (`journalctl -k`), somebody who sends SIGKILL, or the cluster. If it is record "
-        f"{suspected.piece}, skip it: "
-        f"`samzapy checkpoint set JOB.yaml --topic {span.topic} --partition {span.partition} --to-offset {span.end} --keep-state --execute`."
+        f"{suspected.piece}, skip it: {_skip(span.topic, span.partition, span.end)}"
     )
+
+
+def _skip(topic: str, partition: int, end: int) -> str:
+    return f"`samzapy checkpoint set JOB.yaml --topic {topic} --partition {partition} --to-offset {end} --keep-state --execute`."
 
 
 def _counted(piece: Piece) -> str:
