@@ -12,6 +12,8 @@ import pytest
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt
 from samzapy.coordinator.ended_containers import Liveness
 from samzapy.coordinator.membership import Applicant, Launch, Member
+from samzapy.model.caution import Condemned
+from samzapy.model.dead_letter import Origin
 from samzapy.model.process_end import ProcessEnd, exited, killed_by, killed_or_crashed
 from samzapy.model.states import ContainerOutcome, ContainerState, TaskState
 from samzapy.plan.declared_dead import ASKED
@@ -280,6 +282,19 @@ def test_each_further_death_waits_longer_until_the_budget_is_used_up() -> None:
     assert parts.roster.failure is not None
     assert (0, "SZ340") == (parts.roster.failure[0], parts.roster.failure[1]["code"])
     assert 4 == str(parts.roster.failure[1]["message"]).count("exit code 9")
+
+
+def test_the_way_past_a_record_that_ends_containers_even_when_it_is_given_up_is_told() -> None:
+    parts = Parts()
+    member = parts.add(0, (T0,))
+    parts.roster.caution = replace(parts.roster.caution, condemned=(Condemned(Origin("in", 2, 7), 99, "killed by SIGSEGV", 0),))
+    kill(member)
+    look(parts, member)
+    liveness(parts).end_lost()
+
+    assert parts.roster.failure is not None
+    assert "record in[2]@7 ended it 99 times" in str(parts.roster.failure[1]["message"])
+    assert "--topic in --partition 2 --to-offset 8 --keep-state --execute`" in str(parts.roster.failure[1]["remedy"])
 
 
 def test_one_that_was_asked_to_stop_costs_no_budget() -> None:
