@@ -288,7 +288,7 @@ class Running:
         reasons: dict[str, str] = {}
         while time.monotonic() < deadline:
             try:
-                status = http_json("GET", f"{self.status['coordinator']}/api/v1/status", timeout_s=_left(deadline))
+                status = http_json("GET", f"{self.status['coordinator']}/api/v1/status", self._token, timeout_s=_left(deadline))
             except ClusterUnreachable:
                 lease = self._job.lease()
                 if lease is None or lease.run_id != self.status["run_id"] or not lease.ended:

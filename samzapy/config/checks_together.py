@@ -27,6 +27,7 @@ from samzapy.model.names import JOB_ID, JOB_NAME, KAFKAS_OWN, TOPIC_NAME, Job, i
 
 MAX_TOPIC_NAME = 249
 SHORTEST_TRANSACTION_MS, LONGEST_TRANSACTION_MS = 1000, 2**31 - 1  # of librdkafka's transaction.timeout.ms
+BROKERS_TAKE_MS = 15 * 60_000  # the default of transaction.max.timeout.ms
 MAX_SCHEMA_BYTES = 1 << 20
 
 
@@ -131,7 +132,10 @@ def _times(document: Mapping[str, Any]) -> Iterator[Finding]:
         path = first_given(document, ("commit", "interval"), ("commit", "timeout"))
         interval, timeout = format_duration(commit.interval_ms), format_duration(commit.timeout_ms)
         text = f"three intervals ({interval}) must be shorter than commit.timeout ({timeout})"
-        yield Finding(path, text, f"Set commit.timeout above {format_duration(3 * commit.interval_ms)}, or a shorter interval.")
+        remedy = f"Set commit.timeout above {format_duration(3 * commit.interval_ms)}, or a shorter interval."
+        if 3 * commit.interval_ms >= BROKERS_TAKE_MS:
+            remedy += " The brokers have to allow such a timeout: their transaction.max.timeout.ms is 15m unless set."
+        yield Finding(path, text, remedy)
     if containers and 2 * containers.heartbeat_ms >= containers.lease_ms:
         path = first_given(document, ("containers", "lease"), ("containers", "heartbeat"))
         lease, heartbeat = format_duration(containers.lease_ms), format_duration(containers.heartbeat_ms)

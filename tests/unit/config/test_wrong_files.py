@@ -203,6 +203,10 @@ CASES: dict[str, tuple[str, list[Error]]] = {
         HEAD + "commit: {interval: 20s, timeout: 60s}\n",
         [added(20, "commit.interval", "three intervals (20s) must be shorter", "commit.timeout above")],
     ),
+    "interval and timeout that brokers do not take by themselves": (
+        HEAD + "commit: {interval: 10m, timeout: 60s}\n",
+        [added(20, "commit.interval", "three intervals (10m) must be shorter", "transaction.max.timeout.ms is 15m unless set")],
+    ),
     "a transaction that is too short for the client": (
         HEAD + "commit: {interval: 100ms, timeout: 900ms}\ncontainers: {lease: 500ms, heartbeat: 100ms}\n",
         [Error(6, 36, "commit.timeout", "is outside of what the Kafka client takes", "Set 1s to 24d")],
