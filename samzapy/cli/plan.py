@@ -86,11 +86,10 @@ def _topic_problems(rows: list[Any], refused: SamzapyError | None) -> list[Samza
     """What a run would be refused for comes first: its exit code counts. Then whatever else is wrong with topics."""
     if refused is None:
         return []
-    found: list[SamzapyError] = []
-    for kind, (topic, role, *_, state) in rows:
-        if kind == MISSING:
-            found.append(TopicMissing(f"there is no {role} topic {topic}.", refused.remedy))
-        elif kind == WRONG:
+    missing = [f"{role} topic {topic}" for kind, (topic, role, *_) in rows if kind == MISSING]
+    found: list[SamzapyError] = [TopicMissing(f"there is no {', no '.join(missing)}.", refused.remedy)] if missing else []
+    for kind, (topic, _, _, _, state) in rows:
+        if kind == WRONG:
             found.append(TopicMisconfigured(f"{topic} {state}.", "samzapy never changes the settings of an existing topic: change them with Kafka's own tools."))
     same = [problem for problem in found if type(problem) is type(refused)]
     return [*(same or [refused]), *(problem for problem in found if type(problem) is not type(refused))]

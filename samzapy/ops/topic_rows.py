@@ -8,8 +8,8 @@ from dataclasses import replace
 from samzapy.api.errors import StateRefused
 from samzapy.config.schema import Settings
 from samzapy.ops.made_again import not_made_again
-from samzapy.ops.topics import internal_specs, other_partitions, tasks_of, with_empty_rest
-from samzapy.plan.topics import expiring_letters, is_between, unused_partitions, what_is_wrong
+from samzapy.ops.topics import internal_specs, other_partitions, read_each_time, tasks_of, with_empty_rest
+from samzapy.plan.topics import expiring_letters, expiring_table, is_between, unused_partitions, what_is_wrong
 from samzapy.ports import Clock, Log, TopicFacts, TopicSpec
 from samzapy.wiring.job_topics import JobTopics, job_of
 
@@ -23,7 +23,8 @@ def topic_rows(settings: Settings, log: Log, clock: Clock) -> list[Row]:
     with log.admin() as admin:
         users = [(i.topic, "input", None) for i in settings.inputs] + [(o.topic, "output", o.partitions) for o in settings.outputs]
         facts = admin.topics([*(t for t, _, _ in users), *JobTopics.of(settings).decide_tasks])
-        rows = [_user_row(topic, role, partitions, facts.get(topic)) for topic, role, partitions in users]
+        again = read_each_time(settings)
+        rows = [_user_row(topic, role, partitions, facts.get(topic), is_read_each_time=topic in again) for topic, role, partitions in users]
         if not {i.topic for i in settings.inputs} <= set(facts):
             return rows
         tasks = len(tasks_of(settings, facts))
@@ -47,13 +48,14 @@ def _grown_internal(names: JobTopics, facts: Mapping[str, TopicFacts], begun_wit
     return [topic for topic, count in there.items() if count > begun_with and count != names.internal[topic]]
 
 
-def _user_row(topic: str, role: str, partitions: int | None, facts: TopicFacts | None) -> Row:
+def _user_row(topic: str, role: str, partitions: int | None, facts: TopicFacts | None, *, is_read_each_time: bool) -> Row:
     expected = "exists" if partitions is None else f"{partitions} partition{'s' * (partitions != 1)}"
     if facts is None:
         return MISSING, (topic, role, expected, "-", "missing")
     if facts.leaderless:
         return LEADERLESS, (topic, role, expected, _told(facts), _without_leader(facts))
-    return OK, (topic, role, expected, _told(facts), other_partitions(partitions, facts) or "ok")
+    expiring = expiring_table(topic, facts) if is_read_each_time else ""
+    return OK, (topic, role, expected, _told(facts), other_partitions(partitions, facts) or expiring or "ok")
 
 
 def _without_leader(facts: TopicFacts) -> str:

@@ -24,9 +24,11 @@ from samzapy.ops.transaction_timeout import refuse_too_long, try_init
 from samzapy.plan.grown_topics import STATE_IS_LOST
 from samzapy.plan.lost_topics import coordinator_emptied, differs_from_first_run
 from samzapy.plan.topics import (
+    COMPACT,
     DEAD_LETTERS,
     command_that_makes,
     expiring_letters,
+    expiring_table,
     internal_topics,
     more_partitions,
     unused_partitions,
@@ -37,6 +39,7 @@ from samzapy.wiring.growing_topics import deciding_counts, growing
 from samzapy.wiring.job_topics import JobTopics, job_of
 
 LOG = logging.getLogger("samzapy")
+OF_TABLES = {"cleanup.policy": COMPACT}
 MAX_LARGEST = 100_000_000  # bytes: no producer of ours sends more in one record
 
 
@@ -86,6 +89,7 @@ def prepare_topics(settings: Settings, log: Log, clock: Clock) -> dict[str, Task
         refuse_too_long(settings, admin)
         _warn_of_partitions(settings, admin)
         _warn_of_letters(settings, admin)
+        _warn_of_tables(settings, admin)
         _warn_of_unused(settings, admin, len(tasks))
         _follow_growth(settings, admin, len(tasks))
         admin.create(missing)
@@ -106,6 +110,20 @@ def _warn_of_letters(settings: Settings, admin: Admin) -> None:
     for topic, facts in admin.topics([letters]).items():
         if why := expiring_letters(TopicSpec(topic, facts.partitions, DEAD_LETTERS), facts):
             LOG.warning("%s", why)
+
+
+def _warn_of_tables(settings: Settings, admin: Admin) -> None:
+    for topic, facts in admin.topics(read_each_time(settings)).items():
+        if why := expiring_table(topic, facts):
+            LOG.warning("%s", why)
+
+
+def read_each_time(settings: Settings) -> list[str]:
+    """The inputs that each start of the job reads again from their start, because no changelog has what they are read into."""
+    if settings.app is not None:
+        return [i.topic for i in settings.inputs if i.broadcast]
+    has_changelogs = bool(settings.stores) and all(store.changelog is not False for store in settings.stores.values())
+    return [i.topic for i in settings.inputs if i.bootstrap and not has_changelogs]
 
 
 def _warn_of_unused(settings: Settings, admin: Admin, tasks: int) -> None:
@@ -258,12 +276,14 @@ def made_by_hand(settings: Settings, *topics: str) -> str:
     if str(client.get("security.protocol", "plaintext")).lower() != "plaintext":
         return f"{', '.join(topics)}, with your cluster's tools."  # `samzapy send` has no credentials
     servers, tables = str(client["bootstrap.servers"]), _tables(settings)
-    return " and ".join(f"`{command_that_makes(topic, servers, compact=topic in tables)}`" for topic in topics) + ", or with more partitions."
+    asked = {o.topic: o.partitions for o in settings.outputs if o.partitions}
+    commands = [f"`{command_that_makes(topic, servers, asked.get(topic) or 4, compact=topic in tables)}`" for topic in topics]
+    return " and ".join(commands) + ("." if set(topics) <= asked.keys() else ", or with more partitions.")
 
 
 def _tables(settings: Settings) -> set[str]:
     """The topics that a program reads into tables."""
-    return {one.topic for one in settings.inputs if settings.app is not None and one.bootstrap}
+    return {one.topic for one in settings.inputs if settings.app is not None and (one.bootstrap or one.broadcast)}
 
 
 def _refuse_collisions(users: list[str], wanted: list[TopicSpec]) -> None:
@@ -291,6 +311,7 @@ def create_topics(settings: Settings, log: Log, clock: Clock) -> list[str]:
                 f"Create the inputs first, their partitions decide the number of tasks: {made_by_hand(settings, *missing)}",
             )
         _, internal = _checked(settings, log, admin, clock, made, inputs_only=True)
-        new = [*(TopicSpec(name, facts.partitions) for name, facts in made.items()), *internal]
+        tables = _tables(settings)
+        new = [*(TopicSpec(name, facts.partitions, dict(OF_TABLES) if name in tables else {}) for name, facts in made.items()), *internal]
         admin.create(new)
         return [s.name for s in new]

@@ -49,7 +49,11 @@ def _refuse_unequal(counts: Mapping[str, int], internal: Collection[str]) -> Non
 def _equal_again(counts: Mapping[str, int], internal: Collection[str]) -> str:
     """What to do about unequal partition counts."""
     if not any(topic in internal for topic in counts):
-        return "Give the topics the same number of partitions, or mark the small one `broadcast: true`."
+        return (
+            "Give the topics the same number of partitions. Or, if one of them is a table that each task may have whole: in a program "
+            "`app.table(…, broadcast=True)`, else `broadcast: true` and `bootstrap: true` for it. Every task then processes each of its records, so never do "
+            "that to the topic of the events."
+        )
     most = max(counts.values())
     inputs = sorted(topic for topic, n in counts.items() if n == most and topic not in internal)
     if not inputs:

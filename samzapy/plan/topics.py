@@ -101,6 +101,16 @@ def expiring_letters(spec: TopicSpec, facts: TopicFacts) -> str:
     )
 
 
+def expiring_table(topic: str, facts: TopicFacts) -> str:
+    """What to know of a topic that each start reads again, and whose records Kafka deletes by age; "" of others."""
+    if facts.retention_ms is None:
+        return ""
+    return (
+        f"Kafka deletes records of {topic} {duration(facts.retention_ms / 1000)} after their time (retention.ms={facts.retention_ms}), and each start of the job "
+        "reads the topic again: entries that were not written for that long are then missing. To keep them, set cleanup.policy=compact for it with Kafka's own tools"
+    )
+
+
 def is_between(spec: TopicSpec) -> bool:
     """Whether it is a topic between two stages of a program."""
     return "message.timestamp.type" in spec.config

@@ -62,6 +62,53 @@ def test_the_command_that_makes_the_topic_of_a_table_makes_it_compacted() -> Non
     assert "`samzapy send users --partitions 4 --key --compact --kafka" in refused.value.remedy
 
 
+def test_a_table_that_each_start_reads_again_is_told_if_kafka_deletes_its_records_by_age(caplog: pytest.LogCaptureFixture) -> None:
+    app = App()
+    users, rules = app.table("users", key=str, value=str, broadcast=True), app.table("rules", key=str, value=str)
+    app.stream("in", key=str, value=str).lookup(users).map(str, value=str).lookup(rules).map(str, value=str).to("out")
+    with Harness(app) as h:
+        settings, cluster = h._job.settings, h.cluster
+        h.stop()
+        for topic in ("users", "rules"):
+            cluster.delete(topic)
+        kept = {"cleanup.policy": "delete", "retention.ms": "604800000"}
+        with h.log.admin() as admin:
+            admin.create([TopicSpec("users", 1, kept), TopicSpec("rules", 1, kept)])
+        caplog.clear()
+        prepare_topics(settings, h.log, h.clock)
+        told = "Kafka deletes records of users 7 days after their time (retention.ms=604800000), and each start of the job reads the topic again"
+        assert [told] == [line[: len(told)] for line in caplog.messages], "of the other table a changelog has all entries"
+        rows = {row[0]: row[-1] for _, row in topic_rows(settings, h.log, h.clock)}
+        assert (True, "ok") == (rows["users"].startswith(told), rows["rules"])
+        cluster.delete("users")
+        with h.log.admin() as admin:
+            admin.create([TopicSpec("users", 1, {"cleanup.policy": "compact", "retention.ms": "604800000"})])
+        caplog.clear()
+        prepare_topics(settings, h.log, h.clock)
+        assert [] == caplog.messages
+
+
+def test_an_output_that_the_program_reads_as_a_table_is_created_compacted() -> None:
+    app = App()
+    totals = app.table("totals", key=str, value=int, broadcast=True)
+    lines = app.stream("in", key=str, value=str)
+    lines.lookup(totals).map(str, value=str).to("out", partitions=2)
+    lines.map(len, value=int).to("totals", partitions=3)
+    with Harness(app) as h:
+        settings, cluster = h._job.settings, h.cluster
+        h.stop()
+        for topic in ("totals", "out"):
+            cluster.delete(topic)
+        with pytest.raises(TopicMissing) as refused:
+            prepare_topics(settings, h.log, h.clock)
+        assert "`samzapy send totals --partitions 3 --key --compact --kafka" in refused.value.remedy
+        create_topics(settings, h.log, h.clock)
+        with h.log.admin() as admin:
+            made = admin.topics(["totals", "out"])
+    assert ("compact", 3) == (made["totals"].config["cleanup.policy"], made["totals"].partitions)
+    assert "compact" not in made["out"].config.get("cleanup.policy", "delete")
+
+
 def test_topics_that_are_refused_are_refused_before_any_is_created(tmp_path: Path) -> None:
     story = Story(tmp_path, ("a", 1))
     outputs = [{"topic": "new", "partitions": 1}]
