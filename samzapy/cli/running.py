@@ -36,7 +36,7 @@ from samzapy.coordinator.host_names import HostNames
 from samzapy.coordinator.http import Listener
 from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.switchboard import Switchboard
-from samzapy.coordinator.token import delete_old_tokens, token_path, write_token
+from samzapy.coordinator.token import delete_old_tokens, delete_token, token_path, write_token
 from samzapy.kafka.own_certificate import own_certificate
 from samzapy.log_form import TEXT
 from samzapy.log_output import notes
@@ -212,10 +212,11 @@ class Run:
             if code == 0:  # the last words of a run that failed are why
                 say(watch.summary(has_stages=bool(JobTopics.of(self._settings).internal)))
         finally:
-            token_file.unlink(missing_ok=True)
             switchboard.close()
             for listener in listeners:
                 listener.stop()
+            if failed := delete_token(token_file):
+                LOG.warning("%s", failed)
         return code or exit_codes.of_run(None, self._signals)
 
     def _has_begun(self, token_file: Path, url: str) -> None:

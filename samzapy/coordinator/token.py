@@ -40,6 +40,15 @@ def delete_old_tokens(path: Path) -> None:
                 other.unlink()
 
 
+def delete_token(path: Path) -> str:
+    """Delete the token of a run that has ended; what went wrong, or "". It is of no use any more; who can read it learns nothing that still counts."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        return f"the token of this run, {path}, could not be deleted: {error.strerror}. It is of no use any more"
+    return ""
+
+
 def read_token(path: Path, is_ours: bool = False) -> str:
     """The token in a file. `is_ours`: it is one that a run of this user's wrote, so it is no link and belongs to nobody else.
 

@@ -100,7 +100,7 @@ def _stranger(job: JobFacts) -> Iterator[Finding]:
 def _searching(job: JobFacts) -> Iterator[Finding]:
     for c in job.containers:
         if c.is_searching:
-            how = f": {c.said}" if c.said else " without a known reason"
+            how = f": {c.said}" if c.said else f" ({c.why})" if c.why else " without a known reason"
             yield Finding(
                 "searching", KNOW,
                 f"Container {c.number} ended{how}, and was started again. For a while it takes small batches, to find out whether a record ended it.",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from samzapy.api.errors import ConfigurationError, SamzapyError
-from samzapy.coordinator.token import delete_old_tokens, read_token, token_path, write_token
+from samzapy.coordinator.token import delete_old_tokens, delete_token, read_token, token_path, write_token
 from samzapy.dev.places import made
 from samzapy.private_files import check_entries, private_directory
 from samzapy.store.directory import LocalStoreDirectory, store_path, tasks_there
@@ -226,3 +226,14 @@ def test_the_parents_of_a_new_token_are_looked_at(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="is a symbolic link"):
         write_token(token_path(state, "cluster", "job-1", "run"), state)
     assert [] == list((tmp_path / "foreign").iterdir())
+
+
+def test_a_token_that_cannot_be_deleted_is_told_and_no_error(tmp_path: Path) -> None:
+    token = tmp_path / "folder" / "run.token"
+    token.parent.mkdir()
+    token.write_text("x")
+    assert "" == delete_token(token)
+    assert not token.exists()
+    assert "" == delete_token(token), "somebody else has deleted it"
+    token.mkdir()  # as a file that cannot be deleted: of root nothing else is refused
+    assert delete_token(token).startswith(f"the token of this run, {token}, could not be deleted: ")
