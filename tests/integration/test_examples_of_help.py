@@ -181,11 +181,16 @@ def test_none_is_left_out() -> None:
 def test_each_slow_example_runs(place: Place, tmp_path: Path, java_home: str) -> None:
     environment = {**os.environ, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "st"), "KAFKA_BOOTSTRAP": place.servers, "JAVA_HOME": java_home}
     (tmp_path / "records.tsv").write_text("".join(f"k{n % 5}\tv\n" for n in range(200)))
-    for command in SLOW:
-        for example in EXAMPLES[command]:
-            if command == "dev kafka grant":
-                continue  # of a cluster that is started with --secure: tests/integration/test_secured_kafka.py runs it
-            more = ["--format", "text"] if command == "chaos" else []
-            words = [sys.executable, "-m", "samzapy", *place.words(example), *more]
-            done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900, check=False)
-            assert done.returncode in (0, 3), (example, done.stdout, done.stderr)
+    try:
+        for command in SLOW:
+            for example in EXAMPLES[command]:
+                if command == "dev kafka grant":
+                    continue  # of a cluster that is started with --secure: tests/integration/test_secured_kafka.py runs it
+                more = ["--format", "text"] if command == "chaos" else []
+                words = [sys.executable, "-m", "samzapy", *place.words(example), *more]
+                done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900, check=False)
+                assert done.returncode in (0, 3), (example, done.stdout, done.stderr)
+    finally:
+        for folder in (tmp_path / "st" / "samzapy").glob("kafka-*"):  # what the examples have started
+            stop = [sys.executable, "-m", "samzapy", "dev", "kafka", "stop", "--port", folder.name.removeprefix("kafka-")]
+            subprocess.run(stop, cwd=tmp_path, env=environment, capture_output=True, timeout=100, check=False)
