@@ -3,6 +3,38 @@
 
 static PyObject *s_below;
 
+enum { MAX_FLAT_BYTES = 512, ENTRY_ROOM = 32, CHARACTER_ROOM = 6, NOT_FLAT = -1 }; /* as in store/flat.py */
+
+/* `flat_size` (store/flat.py): the bytes that the JSON of a flat dict takes at most. Runs no code of the user's. */
+static Py_ssize_t flat_size(PyObject *value) {
+    PyObject *name, *item;
+    Py_ssize_t at = 0, size = 2;
+    while (PyDict_Next(value, &at, &name, &item)) {
+        if (!PyUnicode_CheckExact(name) || !PyUnicode_IS_COMPACT_ASCII(name) || PyUnicode_GET_LENGTH(name) > MAX_FLAT_BYTES) return NOT_FLAT;
+        size += ENTRY_ROOM + CHARACTER_ROOM * PyUnicode_GET_LENGTH(name);
+        if (PyUnicode_CheckExact(item)) {
+            if (!PyUnicode_IS_COMPACT_ASCII(item) || PyUnicode_GET_LENGTH(item) > MAX_FLAT_BYTES) return NOT_FLAT;
+            size += CHARACTER_ROOM * PyUnicode_GET_LENGTH(item);
+        } else if (PyLong_CheckExact(item)) {
+            int overflow;
+            (void)PyLong_AsLongLongAndOverflow(item, &overflow);
+            if (overflow) return NOT_FLAT;
+        } else if (PyFloat_CheckExact(item)) {
+            if (!Py_IS_FINITE(PyFloat_AS_DOUBLE(item))) return NOT_FLAT;
+        } else if (item != Py_True && item != Py_False && item != Py_None) {
+            return NOT_FLAT;
+        }
+        if (size > MAX_FLAT_BYTES) return NOT_FLAT;
+    }
+    return size;
+}
+
+/* Bytes of a value of the live overlay: at most, where it is a flat dict. */
+static Py_ssize_t size_of_value(PyObject *value) {
+    if (value == Py_None) return 0;
+    return PyDict_CheckExact(value) ? flat_size(value) : PyBytes_GET_SIZE(value);
+}
+
 typedef struct {
     METHOD_HEAD
     PyObject *serde_error;
@@ -56,7 +88,7 @@ static PyObject *store_get(PyObject *callable, PyObject *const *args, size_t nar
         Py_DECREF(value);
         return Py_NewRef(count == 3 ? args[2] : Py_None);
     }
-    decoded = call_serde(SLOT(self, m->decode_value), value);
+    decoded = PyDict_CheckExact(value) ? PyDict_Copy(value) : call_serde(SLOT(self, m->decode_value), value);
     Py_DECREF(value);
     if (decoded == NULL && PyErr_ExceptionMatches(m->serde_error)) {
         PyErr_Clear();
@@ -88,8 +120,18 @@ static PyTypeObject StoreGet_Type = METHOD_TYPE("StoreGet", StoreGet, store_get_
 typedef struct {
     METHOD_HEAD
     PyObject *absent;
-    Py_ssize_t live, writes, bytes, limit, thread, quick_key, encode_value, barrier, order, is_sorted;
+    Py_ssize_t live, writes, bytes, limit, thread, quick_key, encode_value, barrier, order, is_sorted, max_flat;
 } StorePut;
+
+/* A copy of a value that is kept as it is, and the bytes that it takes at most; NULL without an exception: it is not kept so. */
+static PyObject *flat_copy(const StorePut *m, PyObject *self, PyObject *data, PyObject *value, Py_ssize_t limit, Py_ssize_t *size) {
+    PyObject *live = SLOT(self, m->live), *max_flat = SLOT(self, m->max_flat);
+    if (!PyDict_CheckExact(value) || live == NULL || !PyDict_CheckExact(live) || max_flat == NULL || !PyLong_CheckExact(max_flat)) return NULL;
+    if (PyDict_GET_SIZE(live) >= PyLong_AsSsize_t(max_flat)) return NULL;
+    *size = flat_size(value);
+    if (*size == NOT_FLAT || PyBytes_GET_SIZE(data) + *size > limit) return NULL;
+    return PyDict_Copy(value);
+}
 
 static PyObject *store_put(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     StorePut *m = (StorePut *)callable;
@@ -108,22 +150,27 @@ static PyObject *store_put(PyObject *callable, PyObject *const *args, size_t nar
         PyErr_Clear();
         return slowly(m, args, nargsf, kwnames);
     }
-    value = call_serde(SLOT(self, m->encode_value), args[2]);
+    if (!PyBytes_CheckExact(data)) goto slow;
+    limit = SLOT(self, m->limit) == NULL ? -1 : PyLong_AsSsize_t(SLOT(self, m->limit));
+    if (limit == -1 && PyErr_Occurred()) PyErr_Clear();
+    value = flat_copy(m, self, data, args[2], limit, &size);
     if (value == NULL) {
-        Py_DECREF(data);
-        return NULL;
+        value = PyErr_Occurred() ? NULL : call_serde(SLOT(self, m->encode_value), args[2]);
+        if (value == NULL) goto failed;
+        if (!PyBytes_CheckExact(value)) goto slow;
+        size = PyBytes_GET_SIZE(value);
     }
     /* Serdes of the user's ran: the maps are read after them. */
     live = SLOT(self, m->live);
     writes = SLOT(self, m->writes);
     order = SLOT(self, m->order);
-    if (!PyBytes_CheckExact(data) || !PyBytes_CheckExact(value) || live == NULL || !PyDict_CheckExact(live) || writes == NULL ||
+    if (live == NULL || !PyDict_CheckExact(live) || writes == NULL ||
         !PyList_CheckExact(writes) || order == NULL || SLOT(order, m->is_sorted) != Py_False) {
         goto slow;
     }
-    limit = SLOT(self, m->limit) == NULL ? -1 : PyLong_AsSsize_t(SLOT(self, m->limit));
-    size = PyBytes_GET_SIZE(data) + PyBytes_GET_SIZE(value);
+    limit = SLOT(self, m->limit) == NULL ? -1 : PyLong_AsSsize_t(SLOT(self, m->limit)); /* a serde may have closed the store */
     if (limit == -1 && PyErr_Occurred()) PyErr_Clear();
+    size += PyBytes_GET_SIZE(data);
     if (size > limit) goto slow;
     old = PyDict_GetItemWithError(live, data);
     if (old == NULL) {
@@ -132,7 +179,7 @@ static PyObject *store_put(PyObject *callable, PyObject *const *args, size_t nar
         if (is_barrier) goto slow;
         old = m->absent;
     } else {
-        grown = old == Py_None ? PyBytes_GET_SIZE(data) : PyBytes_GET_SIZE(data) + PyBytes_GET_SIZE(old);
+        grown = PyBytes_GET_SIZE(data) + size_of_value(old);
     }
     /* The old value is recorded before anything changes, so that `undo` can restore it whatever fails after this. */
     Py_INCREF(live); /* making a tuple may collect garbage, and so run any code */
@@ -151,11 +198,11 @@ static PyObject *store_put(PyObject *callable, PyObject *const *args, size_t nar
     Py_RETURN_NONE;
 slow:
     Py_DECREF(data);
-    Py_DECREF(value);
+    Py_XDECREF(value);
     return slowly(m, args, nargsf, kwnames);
 failed:
     Py_DECREF(data);
-    Py_DECREF(value);
+    Py_XDECREF(value);
     return NULL;
 }
 
@@ -170,7 +217,7 @@ static PyObject *store_put_new(PyTypeObject *type, PyObject *args, PyObject *kwd
         (self->bytes = offset_of(cls, "_bytes")) < 0 || (self->limit = offset_of(cls, "_limit")) < 0 ||
         (self->thread = offset_of(cls, "_thread")) < 0 || (self->quick_key = offset_of(cls, "_quick_key")) < 0 ||
         (self->encode_value = offset_of(cls, "_encode_value")) < 0 || (self->barrier = offset_of(cls, "_barrier")) < 0 ||
-        (self->order = offset_of(cls, "_order")) < 0 || (self->is_sorted = offset_of(order, "is_sorted")) < 0) {
+        (self->order = offset_of(cls, "_order")) < 0 || (self->max_flat = offset_of(cls, "_max_flat")) < 0 || (self->is_sorted = offset_of(order, "is_sorted")) < 0) {
         Py_DECREF(self);
         return NULL;
     }

@@ -121,7 +121,7 @@ class TaskStore(KeyValueStore, Protocol):
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Bytes of keys and values in the live overlay, and of what is held for it."""
+        """Bytes of keys and values in the live overlay, those of flat dicts at most (store/flat.py), and of what is held for it."""
 
     def hold(self, held: HeldValues) -> int:
         """An operator holds values for this store. Returns the bytes that a key and its value may have together; −1: it must not."""

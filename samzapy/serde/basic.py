@@ -215,7 +215,10 @@ decode_json: Decoder = _decode_json if hot_path is None else hot_path.Decode(_lo
 
 
 class JsonSerde:
-    """JSON in UTF-8, compact. Integers beyond 64 bits are refused when written and, as in JavaScript, read as floats: rounded."""
+    """JSON in UTF-8, compact. Integers beyond 64 bits are refused when written and, as in JavaScript, read as floats: rounded.
+
+    `same_flat`: the functions through which a flat dict (store/flat.py) comes back as it was; a class that inherits from this one may have others.
+    """
 
     name = "json"
     key_order = "bytes"
@@ -223,3 +226,4 @@ class JsonSerde:
     quick_decode = staticmethod(_loads)
     encode = staticmethod(encode_json)
     decode = staticmethod(decode_json)
+    same_flat = (encode_json, decode_json)

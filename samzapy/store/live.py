@@ -9,19 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from samzapy.store.committed import CommittedOverlay
+from samzapy.store.flat import encoded, size_of_entry
 from samzapy.store.order import KeyOrder
 from samzapy.store.read_cache import ReadCache
 
 Entries = Mapping[bytes, bytes | None]
 
 
-def size_of_entry(key: bytes, value: bytes | None) -> int:
-    """Bytes of a key and its value."""
-    return len(key) if value is None else len(key) + len(value)
-
-
 def take_back(
-    writes: Sequence[tuple[bytes, Any]], live: dict[bytes, bytes | None], frozen: Entries, order: KeyOrder, absent: object
+    writes: Sequence[tuple[bytes, Any]], live: dict[bytes, Any], frozen: Entries, order: KeyOrder, absent: object
 ) -> int:
     """Undo writes, each with the value before it: newest first, so that a key ends with the value before the first of them. Returns by how many
     bytes the overlay has grown."""
@@ -43,16 +39,18 @@ def take_back(
 
 
 def written(
-    writes: Sequence[tuple[bytes, Any]], live: Entries, below: Callable[[bytes], bytes | None], absent: object, limit: int
-) -> list[tuple[bytes, bytes | None, bytes | None]]:
+    writes: Sequence[tuple[bytes, Any]], live: Mapping[bytes, Any], below: Callable[[bytes], bytes | None], absent: object, limit: int,
+    encode: Callable[[Any], bytes],
+) -> list[tuple[bytes, bytes | None, bytes | None]]:  # fmt: skip
     """The first `limit` keys of these writes: key, value before the first of them, value now. `below`: reads what is not in the live overlay."""
     first: dict[bytes, Any] = {}
     for key, old in writes:
         if key not in first:
             if len(first) >= limit:
                 break
-            first[key] = old
-    return [(key, below(key) if old is absent else old, live.get(key)) for key, old in first.items()]
+            first[key] = below(key) if old is absent else old
+    before, now = encoded(first, encode), encoded({key: live.get(key) for key in first}, encode)
+    return [(key, before[key], now[key]) for key in first]
 
 
 def is_nothing_below(key: bytes, frozen: Entries, committed: CommittedOverlay, cache: ReadCache, absent: object) -> bool:

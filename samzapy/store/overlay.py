@@ -10,7 +10,8 @@ Nothing reaches the committed overlay before the broker has decided the commit (
 an overlay or in the cache is a deletion or a known absence; b"" is a value like any other. The writes of a hook are recorded until it has
 returned (`keep`), so that they can be undone together (`undo`).
 
-All maps hold bytes. Keys are in their *sorting form*; changelogs have the *log form* (store/key_form.py).
+Keys are bytes in their *sorting form*; changelogs have the *log form* (store/key_form.py). Values are bytes, and in the
+live overlay copies of flat dicts (store/flat.py) too, which `freeze` encodes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from samzapy.native import hot_path
 from samzapy.ports import Change, Scan, StoreEngine, TaskStore
 from samzapy.store import misuse
 from samzapy.store.committed import CommittedOverlay, size_of
+from samzapy.store.flat import encoded, is_flat, max_flat, size_of_entry
 from samzapy.store.iterator import OverlayIterator, merged, prefix_end
 from samzapy.store.key_form import key_form
 from samzapy.store.live import is_nothing_below, take_back, written
@@ -46,7 +48,7 @@ class OverlayStore(TaskStore):
     __slots__ = (
         "__weakref__", "_barrier", "_bytes", "_cache", "_closed_because", "_committed", "_decode_key", "_decode_value", "_encode_key",
         "_encode_value", "_engine", "_from_sorting", "_frozen", "_frozen_bytes", "_has_prefixes", "_key_serde", "_limit", "_live",
-        "_max_record_bytes", "_order", "_quick_key", "_thread", "_to_sorting", "called", "name", "scans", "stamp", "writes",
+        "_max_flat", "_max_record_bytes", "_order", "_quick_key", "_thread", "_to_sorting", "called", "name", "scans", "stamp", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -61,14 +63,15 @@ class OverlayStore(TaskStore):
         self._encode_key, self._decode_key, self._quick_key, self._to_sorting, self._from_sorting = key_form(key_serde)
         self._encode_value: Callable[[Any], bytes] = value_serde.encode
         self._decode_value: Callable[[bytes], Any] = value_serde.decode
+        self._max_flat = max_flat(value_serde, cache_bytes)  # `put` keeps a flat dict while the live overlay has fewer entries
         self._barrier = BARRIER_KEY if self._to_sorting is None else self._to_sorting(BARRIER_KEY)
         self._max_record_bytes = max_record_bytes
         self._thread = get_ident()
         self._limit, self._closed_because = -1, "it is not open yet"  # the limit: of key and value together; −1: writes are refused
-        self._live: dict[bytes, bytes | None] = {}
+        self._live: dict[bytes, Any] = {}  # bytes, None or a flat dict
         self._frozen: dict[bytes, bytes | None] = {}
         self._bytes = self._frozen_bytes = 0
-        self.writes: list[tuple[bytes, bytes | None]] = []  # each with the value before it
+        self.writes: list[tuple[bytes, Any]] = []  # each with the value before it
         self._cache, self._committed = ReadCache(cache_bytes), CommittedOverlay(committed_bytes)
         self._order = KeyOrder(lambda: self._live.keys() | self._frozen.keys())
         self.scans: list[Any] = []
@@ -92,6 +95,8 @@ class OverlayStore(TaskStore):
             value = self._committed.newer.get(data, _ABSENT)
             if value is _ABSENT or self._frozen:
                 value = self._below(data)
+        elif type(value) is dict:
+            return value.copy()
         try:
             return default if value is None else self._decode_value(value)
         except SerdeError as error:
@@ -106,12 +111,11 @@ class OverlayStore(TaskStore):
             data = self._quick_key(key)
         except (TypeError, ValueError):
             data = self._encode_key(key)
-        if value is None:
-            new, size = None, len(data)
-        else:
-            new = self._encode_value(value)
-            size = len(data) + len(new)
-        if size > self._limit:
+        new: Any = None
+        if value is not None:
+            may_be_flat = type(value) is dict and len(self._live) < self._max_flat
+            new = value.copy() if may_be_flat and is_flat(value, self._limit - len(data)) else self._encode_value(value)
+        if (size := size_of_entry(data, new)) > self._limit:
             self._refuse(key, size)
         # The old value is recorded before anything changes, so that `undo` can restore it whatever raises after this.
         live = self._live
@@ -125,7 +129,7 @@ class OverlayStore(TaskStore):
             self._bytes += size
         else:
             self.writes.append((data, old))
-            self._bytes += size - (len(data) if old is None else len(data) + len(old))
+            self._bytes += size - size_of_entry(data, old)
         live[data] = new
         if new is None and old is not _ABSENT and is_nothing_below(data, self._frozen, self._committed, self._cache, _ABSENT):
             del live[data]
@@ -142,8 +146,7 @@ class OverlayStore(TaskStore):
             raise misuse.no_key(self.called)
         if not self._has_prefixes:
             raise misuse.no_prefixes(self.called, self._key_serde)
-        data = self._encode_key(prefix)
-        return self._iterate(data, prefix_end(data))
+        return self._iterate(data := self._encode_key(prefix), prefix_end(data))
 
     def all(self) -> OverlayIterator:
         return self._iterate(None, None)
@@ -166,7 +169,7 @@ class OverlayStore(TaskStore):
             value = self._committed.newer.get(key, _ABSENT)
             return self._below(key) if value is _ABSENT or self._frozen else value
 
-        found = written(self.writes, self._live, below, _ABSENT, limit)
+        found = written(self.writes, self._live, below, _ABSENT, limit, self._encode_value)
         return [(self._decode_key(key), *(None if v is None else self._decode_value(v) for v in pair)) for key, *pair in found]
 
     # -- around a commit -------------------------------------------------------------------------------------------------------------
@@ -182,7 +185,7 @@ class OverlayStore(TaskStore):
     def freeze(self) -> Sequence[Change]:
         check(not self._frozen, f"{self.called} is frozen for a commit only after its last commit has ended")
         check(not self.writes, f"{self.called} is frozen for a commit only between two records")
-        self._frozen, self._live = self._live, {}
+        self._frozen, self._live = encoded(self._live, self._encode_value) if self._max_flat else self._live, {}
         self._frozen_bytes, self._bytes = self._bytes, 0
         log_form = self._from_sorting
         return list(self._frozen.items()) if log_form is None else [(log_form(key), value) for key, value in self._frozen.items()]
@@ -258,8 +261,7 @@ class OverlayStore(TaskStore):
 
     def close(self) -> None:
         self.discard()
-        self._limit = -1
-        self._closed_because = "it is closed"
+        self._limit, self._closed_because = -1, "it is closed"
         if self._engine is None:
             return
         try:
@@ -319,10 +321,8 @@ class OverlayStore(TaskStore):
         except StoreProblem as error:  # not the fault of the record whose hook scans
             raise InDoubt(error.message, error.remedy) from error
         scan = self._opened().scan(from_key, to_key)
-        if live or frozen:
-            changes = [(k, live[k] if k in live else frozen[k]) for k in self._order.between(from_key, to_key)]
-        else:
-            changes = []
+        found = {k: live[k] if k in live else frozen[k] for k in self._order.between(from_key, to_key)} if live or frozen else {}
+        changes = list(encoded(found, self._encode_value).items())
         iterator = OverlayIterator(self._merged(changes, scan), scan, self.scans, self.called)
         self.scans.append(iterator)
         return iterator
@@ -335,9 +335,9 @@ class OverlayStore(TaskStore):
             iterator.close()
 
     def _opened(self) -> StoreEngine:
-        if self._engine is None:
-            raise misuse.closed(self.called, f"it cannot be used: {self._closed_because}")
-        return self._engine
+        if self._engine is not None:
+            return self._engine
+        raise misuse.closed(self.called, f"it cannot be used: {self._closed_because}")
 
     def _refuse(self, key: Any, size: int) -> None:
         if self._limit < 0:

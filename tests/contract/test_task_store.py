@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from samzapy.model.stamp import StoreIdentity, StoreStamp
 from samzapy.ports import StoreEngine, TaskStore
 from samzapy.serde.registry import serde_named
+from samzapy.store.flat import CACHE_BYTES_EACH
 from samzapy.store.memory import MemoryEngine
 from samzapy.store.overlay import OverlayStore
 from samzapy.store.rocks import RocksEngine, SharedMemory
@@ -32,10 +34,61 @@ KEYS: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+class Documents:
+    """A store of JSON seen as one of bytes: half of the values are flat dicts, which the store keeps as they are for a time."""
+
+    def __init__(self, store: TaskStore) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def put(self, key: Any, value: bytes | None) -> None:
+        given = document(value)
+        self._store.put(key, given)
+        if isinstance(given, dict):
+            given["v"] = "what the task does to its own dict is no change of the store"
+
+    def get(self, key: Any) -> bytes | None:
+        found = self._store.get(key)
+        value = plain(found)
+        if isinstance(found, dict):
+            found.clear()
+        return value
+
+    def all(self) -> Iterator[tuple[Any, bytes | None]]:
+        return ((key, plain(value)) for key, value in self._store.all())
+
+    def range(self, low: Any, high: Any) -> Iterator[tuple[Any, bytes | None]]:
+        return ((key, plain(value)) for key, value in self._store.range(low, high))
+
+    def freeze(self) -> list[tuple[bytes, bytes | None]]:
+        return [(key, None if value is None else plain(orjson.loads(value))) for key, value in self._store.freeze()]
+
+    def load(self, records: Sequence[tuple[bytes, bytes | None]], stamp: StoreStamp) -> None:
+        self._store.load([(key, None if value is None else orjson.dumps(document(value))) for key, value in records], stamp)
+
+
+def document(value: bytes | None) -> Any:
+    if value is None:
+        return None
+    text = value.hex()
+    return {"v": text, "n": len(value), "half": len(value) / 2, "is": True, "no": None} if len(value) % 2 else [text]
+
+
+def plain(found: Any) -> bytes | None:
+    if found is None:
+        return None
+    value = bytes.fromhex(found["v"] if isinstance(found, dict) else found[0])
+    assert (found, list(found)) == (document(value), list(document(value)))
+    return value
+
+
 class Steps(RuleBasedStateMachine):
     """The model: what is committed, what the cut took, what is kept, what the running hook has done."""
 
     key_serde = "bytes"
+    value_serde = "bytes"
     cache_bytes = 600  # a handful of entries: generations turn
     committed_bytes = 0  # each commit is written to the engine
 
@@ -44,10 +97,7 @@ class Steps(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.generations = itertools.count()
         self.positions = itertools.count(1)
-        self.store: TaskStore = OverlayStore(
-            "counts", self.engine(), serde_named(self.key_serde, []), serde_named("bytes", []), self.cache_bytes, 1 << 20, "Partition 0",
-            self.committed_bytes,
-        )  # fmt: skip
+        self.store = self.store_over(self.engine())
         self.store.load([], self.stamp())  # as a restore ends
         self.commits: list[tuple[int, dict[Any, bytes | None]]] = []  # what the changelog has, before compaction
         self.log: dict[Any, bytes] = {}  # the changelog, compacted
@@ -57,6 +107,13 @@ class Steps(RuleBasedStateMachine):
 
     def engine(self) -> StoreEngine:
         raise NotImplementedError
+
+    def store_over(self, engine: StoreEngine) -> Any:
+        store = OverlayStore(
+            "counts", engine, serde_named(self.key_serde, []), serde_named(self.value_serde, []), self.cache_bytes, 1 << 20, "Partition 0",
+            self.committed_bytes,
+        )  # fmt: skip
+        return store if self.value_serde == "bytes" else Documents(store)
 
     def stamp(self) -> StoreStamp:
         return replace(STAMP, position=next(self.positions))
@@ -119,7 +176,7 @@ class Steps(RuleBasedStateMachine):
         size = self.store.uncommitted_bytes
         changes = self.store.freeze()
         told = {serde.decode(k): v for k, v in changes}
-        assert size == sum(len(k) + len(v or b"") for k, v in changes)
+        assert self.value_serde == "json" or size == sum(len(k) + len(v or b"") for k, v in changes)
         assert len(changes) == len(told)
         gone = self.kept.keys() - told.keys()  # put and deleted since the last commit, by which it was not there
         assert all(self.kept[key] is None and key not in self.log for key in gone)
@@ -179,7 +236,12 @@ class Steps(RuleBasedStateMachine):
         below = {**self.log, **(self.frozen or {})}
         sizes = {k: len(encode(k)) + len(v or b"") for k, v in live.items()}
         needed = {k for k, v in live.items() if v is not None or k in below}  # of the others the store may forget the deletion
-        assert sum(sizes[k] for k in needed) <= self.store.uncommitted_bytes <= sum(sizes.values())
+        if self.value_serde == "bytes":
+            assert sum(sizes[k] for k in needed) <= self.store.uncommitted_bytes <= sum(sizes.values())
+        else:
+            documents = {k: len(encode(k)) + (0 if live[k] is None else len(orjson.dumps(document(live[k])))) for k in live}
+            assert sum(documents[k] for k in needed) <= self.store.uncommitted_bytes
+            assert live or self.store.uncommitted_bytes == 0
         assert bool(needed) <= self.store.changed <= bool(live)
 
     def teardown(self) -> None:
@@ -199,9 +261,7 @@ class DiskSteps(Steps):
         assert isinstance(self.generation.engine, DiskEngine)
         self.generation.engine.let_go(min(kept, len(self.generation.unflushed)))
         serde, engine = serde_named(self.key_serde, []), DiskEngine(self.generation)
-        self.store = OverlayStore(
-            "counts", engine, serde, serde_named("bytes", []), self.cache_bytes, 1 << 20, "Partition 0", self.committed_bytes
-        )
+        self.store = self.store_over(engine)
         self.frozen, self.kept, self.hook = None, {}, {}
         known = engine.stamp()
         missed = [changes for position, changes in self.commits if known is None or position > known.position]
@@ -211,7 +271,7 @@ class DiskSteps(Steps):
 
 def test_a_restore_that_a_crash_ends_between_its_batches_is_caught_up_from_the_changelog() -> None:
     """Found by the machine."""
-    steps = machine(DiskSteps, "bytes", 600, 0)()
+    steps = machine(DiskSteps, "bytes", "bytes", 600, 0)()
     for key in (b"", b"\x00", b"\x00\x00"):
         steps.store.put(key, b"")
         steps.hook[key] = b""
@@ -232,21 +292,29 @@ class RocksSteps(Steps):
         return RocksEngine(self.folder / str(next(self.generations)), MEMORY)
 
 
-def machine(engine: type[Steps], key_serde: str, cache_bytes: int, committed_bytes: int) -> Callable[[], Steps]:
-    parts = {"key_serde": key_serde, "cache_bytes": cache_bytes, "committed_bytes": committed_bytes}
-    return type(f"{engine.__name__}_{key_serde}_{cache_bytes}_{committed_bytes}", (engine,), parts)
+def machine(engine: type[Steps], key_serde: str, value_serde: str, cache_bytes: int, committed_bytes: int) -> Callable[[], Steps]:
+    parts = {"key_serde": key_serde, "value_serde": value_serde, "cache_bytes": cache_bytes, "committed_bytes": committed_bytes}
+    return type(f"{engine.__name__}_{key_serde}_{value_serde}_{cache_bytes}_{committed_bytes}", (engine,), parts)
 
 
-@pytest.mark.parametrize(("cache_bytes", "committed_bytes"), [(0, 0), (600, 0), (0, 400), (600, 1000), (1 << 20, 1 << 20)])
+@pytest.mark.parametrize(
+    ("value_serde", "cache_bytes", "committed_bytes"),
+    [
+        *(("bytes", *sizes) for sizes in [(0, 0), (600, 0), (0, 400), (600, 1000), (1 << 20, 1 << 20)]),
+        *(("json", *sizes) for sizes in [(3 * CACHE_BYTES_EACH, 0), (3 * CACHE_BYTES_EACH, 1000), (1 << 20, 1 << 20)]),  # three flat dicts; 512
+    ],
+)
 @pytest.mark.parametrize("key_serde", ["bytes", "integer"])
 @pytest.mark.parametrize(
     ("engine", "examples"),
     [(MemorySteps, 10), (DiskSteps, 10), (RocksSteps, 3), *(pytest.param(kind, 60, marks=pytest.mark.prove) for kind in (DiskSteps, RocksSteps))],
 )
-def test_does_what_the_model_does(engine: type[Steps], examples: int, key_serde: str, cache_bytes: int, committed_bytes: int) -> None:
+def test_does_what_the_model_does(
+    engine: type[Steps], examples: int, key_serde: str, value_serde: str, cache_bytes: int, committed_bytes: int
+) -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        machine(engine, key_serde, cache_bytes, committed_bytes),
+        machine(engine, key_serde, value_serde, cache_bytes, committed_bytes),
         settings=settings(max_examples=examples, stateful_step_count=40, deadline=None),
     )

@@ -4,22 +4,36 @@ from __future__ import annotations
 
 import random
 import threading
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from dataclasses import replace
+from enum import IntEnum
 from typing import Any
 
 import msgspec
+import orjson
 import pytest
 
 from samzapy import native
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.stamp import StoreIdentity, StoreStamp
+from samzapy.serde.basic import JsonSerde
 from samzapy.serde.registry import serde_named
+from samzapy.store.flat import CACHE_BYTES_EACH, flat_size
 from samzapy.store.memory import MemoryEngine
 from samzapy.store.overlay import OverlayStore
 from tests.unit.native.pairs import in_python, needs_native, outcome
 
 pytestmark = needs_native
+
+
+class Text(str):
+    pass
+
+
+class Number(IntEnum):
+    ONE = 1
+
 
 STAMP = StoreStamp(StoreIdentity("job", "1", "Partition 3", "counts", "k", "v"), "topic-id", 0, 0, 0)
 LIMIT = 400
@@ -29,8 +43,17 @@ KEYS: dict[str, list[Any]] = {
     "bytes": [b"", b"a", b"b", BARRIER_KEY, None, "a", bytearray(b"a")],
     "json": [{"a": 1}, [1, 2], "a", 1.5, None, float("nan"), {1: 2}],
 }
+FLAT: list[dict[str, Any]] = [
+    {}, {"c": -(2**63), "s": -0.0}, {"c": 2**63 - 1, "s": 5e-324}, {"s": -1.7976931348623157e308}, {"b": True, "n": False, "": None},
+    {"t": '"\\\0\x1f\x7f', "\0\"": "/"}, {"t": "x" * 78}, {str(n): n for n in range(12)},
+]  # fmt: skip
+NOT_FLAT: list[Any] = [
+    {"c": 2**63}, {"c": -(2**63) - 1}, {"s": float("nan")}, {"s": float("-inf")}, {"ä": 1}, {"t": "ä"}, {"t": "\ud800"}, {"t": "x" * 79},
+    {str(n): n for n in range(13)}, {"l": []}, {"d": {}}, {1: 2}, {"b": b""}, {"t": Text("a")}, {"c": Number.ONE}, {Text("k"): 1}, OrderedDict(a=1),
+    defaultdict(int, a=1), {"t": "x" * 10_000}, {"x" * 10_000: 1},
+]  # fmt: skip
 VALUES: dict[str, list[Any]] = {
-    "json": [1, "x", {"c": 1, "s": 0.5}, {"n": None}, [], float("inf"), {"a": {1}}, 2**70, "x" * 400, "null", None],
+    "json": [1, "x", {"c": 1, "s": 0.5}, {"n": None}, [], float("inf"), {"a": {1}}, 2**70, "x" * 400, "null", None, *FLAT, *NOT_FLAT],
     "integer": [0, -5, 2**62, 2**64, "1", True, None],
     "bytes": [b"", b"v", b"v" * 390, b"v" * 500, "v", None],
     "record:tests.unit.native.test_stores:Totals": [],
@@ -48,9 +71,9 @@ VALUES["record:tests.unit.native.test_stores:Totals"] = [Totals(1), Totals(2, 0.
 class Pair:
     """Two stores. `do` does the same to both, and compares what came of it and what they hold."""
 
-    def __init__(self, key: str, value: str, cache_bytes: int, committed_bytes: int) -> None:
+    def __init__(self, key: str, value: str, cache_bytes: int, committed_bytes: int, limit: int = LIMIT) -> None:
         self.stores = [
-            OverlayStore("counts", MemoryEngine(), serde_named(key, []), serde_named(value, []), cache_bytes, LIMIT, "Partition 3", committed_bytes)
+            OverlayStore("counts", MemoryEngine(), serde_named(key, []), serde_named(value, []), cache_bytes, limit, "Partition 3", committed_bytes)
             for _ in range(2)
         ]
         for store in self.stores:
@@ -65,7 +88,7 @@ class Pair:
     def held(self, number: int) -> tuple[Any, ...]:
         store = self.stores[number]
         writes = [(key, "absent" if type(old) is object else old) for key, old in store.writes]
-        return store._live, store._frozen, store._bytes, writes, store._committed.newer, store._committed.older, store._cache._young, store.stamp
+        return repr(store._live), store._frozen, store._bytes, writes, store._committed.newer, store._committed.older, store._cache._young, store.stamp
 
     def get(self, *args: Any) -> None:
         self.do(lambda store: store.get(*args), lambda store: in_python(OverlayStore.get)(store, *args))
@@ -88,7 +111,7 @@ def scan(store: OverlayStore) -> list[Any]:
 
 
 @pytest.mark.parametrize(("key", "value"), [(k, v) for k in KEYS for v in VALUES])
-@pytest.mark.parametrize(("cache_bytes", "committed_bytes"), [(1 << 20, 1 << 20), (1000, 0), (1 << 20, 0)])
+@pytest.mark.parametrize(("cache_bytes", "committed_bytes"), [(1 << 20, 1 << 20), (1000, 0), (2 * CACHE_BYTES_EACH, 0), (1 << 20, 0)])
 def test_a_random_history_leads_to_the_same(key: str, value: str, cache_bytes: int, committed_bytes: int) -> None:
     for seed in range(6):
         draw = random.Random(f"{seed} {key} {value}")
@@ -121,6 +144,42 @@ def test_a_random_history_leads_to_the_same(key: str, value: str, cache_bytes: i
                 is_frozen = False
         for one in KEYS[key]:
             pair.get(one)
+
+
+@pytest.mark.parametrize("value", FLAT, ids=lambda value: repr(value)[:40])
+def test_a_flat_dict_is_kept_as_it_is_and_is_what_json_gives_back(value: dict[str, Any]) -> None:
+    pair = Pair("string", "json", 1 << 20, 0, 1000)
+    pair.put("a", value)
+    before = repr(value)
+    for store in pair.stores:
+        assert type(store._live[b"a"]) is dict and store._live[b"a"] is not value  # noqa: PT018
+        found = store.get("a")
+        assert (repr(found), found is not store._live[b"a"]) == (before, True)
+        size = store.uncommitted_bytes
+        ((_, data),) = commit(store, 2)
+        assert (data, len(b"a" + data) <= size) == (orjson.dumps(value), True)
+        assert repr(store.get("a")) == before
+
+
+@pytest.mark.parametrize("value", NOT_FLAT, ids=lambda value: repr(value)[:40])
+def test_any_other_value_is_encoded_at_once(value: Any) -> None:
+    pair = Pair("string", "json", 1 << 20, 0, 1000)
+    pair.put("a", value)
+    assert [type(store._live.get(b"a")) for store in pair.stores] in ([bytes] * 2, [type(None)] * 2)
+    assert flat_size(value) == -1 or type(value) is not dict
+
+
+def test_a_flat_dict_is_encoded_at_once_where_the_serde_is_not_plain_json_or_the_cache_is_small() -> None:
+    class Own(JsonSerde):
+        decode = staticmethod(lambda data: list(orjson.loads(data).items()))
+
+    for serde, cache_bytes, kept in ((Own(), 1 << 20, 0), (serde_named("json", []), 2047, 0), (serde_named("json", []), 3 * 2048, 3)):
+        store = OverlayStore("counts", MemoryEngine(), serde_named("string", []), serde, cache_bytes, LIMIT, "Partition 3", 0)
+        store.load([], STAMP)
+        for number in range(5):
+            store.put(str(number), {"c": number})
+        assert [type(store._live[str(number).encode()]) is dict for number in range(5)] == [number < kept for number in range(5)]
+        assert store.get("4") == ([("c", 4)] if isinstance(serde, Own) else {"c": 4})
 
 
 def test_what_the_store_refuses_is_refused_in_the_same_words() -> None:
