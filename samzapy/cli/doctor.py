@@ -12,6 +12,7 @@ import socket
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -69,7 +70,7 @@ def doctor(
     as_json: AsJson = False,
 ) -> int:
     """Check this machine, or a job, and print a fix for each problem; exit code 1 if a job could not run."""
-    checks = list(_checks(job, more, sets))
+    checks = [replace(check, found=as_called(check.found), remedy=as_called(check.remedy)) for check in _checks(job, more, sets)]
     failed = rules.has_failed(checks)
     if as_json:
         rows = [{"name": c.name, "state": str(c.state), "found": c.found, "remedy": c.remedy} for c in checks]
@@ -162,11 +163,11 @@ def _kafka(loaded: LoadedJob, job: Path) -> tuple[list[Check], int | None]:
     log = kafka_log(loaded.settings)
     own = own_certificate(loaded.settings.kafka_client)
     finding = own.finding() if own is not None else None
-    told = [] if finding is None else [Check("certificate", State.FAIL if finding.severity == ACT else State.WARN, finding.sentence, as_called(finding.remedy))]
+    told = [] if finding is None else [Check("certificate", State.FAIL if finding.severity == ACT else State.WARN, finding.sentence, finding.remedy)]
     try:
         reached = _reach(log)
     except SamzapyError as error:
-        return [*told, Check("kafka", State.FAIL, error.message, as_called(error.remedy))], None
+        return [*told, Check("kafka", State.FAIL, error.message, error.remedy)], None
     try:
         tasks, checks = _topics(loaded.settings, log, job)
     except SamzapyError as error:

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from samzapy.api.errors import ConfigurationError
+from samzapy.api.errors import ConfigurationError, TopicMissing
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
+from samzapy.cli.inspect import last_run
 from samzapy.cli.job import Job
 from samzapy.cli.this_process import this_process
 from samzapy.cli.undeletable import refuse_undeletable
@@ -122,6 +123,9 @@ def _other_changelogs(settings: Settings, store: str) -> list[str]:
 
 def _forgetting(job: Job) -> Forgetting:
     job.refuse_running()
+    if job.ledger().lease is None:
+        what = f"job {job.settings.job}-{job.settings.id} has no checkpoints that could be changed: {last_run(None)}."
+        raise TopicMissing(what, "`samzapy topics JOB.yaml` shows which of its topics there are.")
     return Forgetting(job.names, coordinator_settings(job.settings), job.log, job.clock, this_process(), job.answers)
 
 

@@ -9,7 +9,8 @@ from samzapy.cli.job import Job
 from samzapy.config.load import LoadedJob
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.ownership import Ledger
-from samzapy.ops.inspection import JobInKafka, job_in_kafka, other_program, readable_checkpoints, removed_unread
+from samzapy.ops.inspection import JobInKafka, job_in_kafka, other_program, readable_checkpoints
+from samzapy.ops.lost_positions import lost_positions
 from samzapy.ops.moved_keys import moved_keys
 from samzapy.ops.topics import what_run_refuses
 from samzapy.ports import Clock, Log
@@ -20,7 +21,8 @@ from samzapy.wiring.tasks import Tasks, tasks_of
 
 
 def what_a_run_refuses(job: Job) -> SamzapyError | None:
-    """Because of topics, of what earlier runs left in them, of a program that has changed, or of records that were removed unread; the first of them.
+    """Because of topics, of what earlier runs left in them, of a program that has changed, or of topics that were replaced or lost records unread; the first
+    of them.
     Changes nothing."""
     ledger = job.ledger()
     refused = what_run_refuses(job.settings, job.log, ledger, job.clock)
@@ -30,7 +32,9 @@ def what_a_run_refuses(job: Job) -> SamzapyError | None:
     checkpoints = readable_checkpoints(job.settings, facts, job.log, job.clock)
     user = tasks_of(job.settings, job.loaded.folders)
     refused = _other_program(job.loaded, user, facts, checkpoints, job.log, job.clock, ledger)
-    return removed_unread(job.settings, facts, checkpoints, ledger, job.log, user.tables or {}) if refused is None else refused
+    if refused is not None:
+        return refused
+    return next(iter(lost_positions(job.settings, facts, checkpoints, ledger, job.log, user.tables or {}).values()), None)
 
 
 def refuse_before_topics(loaded: LoadedJob, log: Log, clock: Clock) -> None:

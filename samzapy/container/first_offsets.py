@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from samzapy.api.errors import OffsetOutOfRange, StateRefused
+from samzapy.api.errors import OffsetOutOfRange, SamzapyError, StateRefused
 from samzapy.container.spec import InputSpec, StoreSpec
 from samzapy.model.checkpoint import Checkpoint, InputMark
 from samzapy.model.commands_told import choose_offset
@@ -71,26 +71,55 @@ def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, m
     it is filled as for the first time, whatever the policy.
 
     Raises:
-        OffsetOutOfRange: the topic was replaced or does not reach to the offset, and the policy is `fail`. StateRefused: the same of an internal topic;
-        or the topic of a table, which has entries of the old one, was replaced.
+        OffsetOutOfRange, StateRefused: as `refused_mark` says.
     """
-    what = "the topic was deleted and created again after the checkpoint" if mark.topic_id != spec.topic_id else why_out_of_range(mark, bounds)
+    what = _what_is_lost(bounds, spec, mark)
     if not what:
         return mark.next_offset
-    if spec.between is not None:
-        raise StateRefused(
-            f"internal topic {partition}: {what}. Records on their way to the following stage are lost.",
-            "Bring the topic back with its records, or run `samzapy reset JOB.yaml` to begin with empty state.",
-        )
-    table = spec.table if spec.table in spec.fills else ""
+    if (refused := refused_mark(bounds, spec, partition, mark, is_empty)) is not None:
+        raise refused
+    table = _table(spec)
     if table and (is_empty or mark.topic_id != spec.topic_id):
-        return _of_table(bounds, spec, partition, what, is_empty)
-    if not may_go_on(spec):
-        raise out_of_range(partition, what, table)
+        offset = first_offset(bounds, spec)
+        LOG.info("input %s: %s; the table %r is filled again from %d", partition, what, table, offset)
+        return offset
     offset = bounds.start if spec.on_out_of_range == "earliest" else bounds.end
     old = f". {OLD_ENTRIES.format(table=table)}" if table else ""
     LOG.warning("input %s: %s; continuing at %d (on_out_of_range: %s)%s", partition, what, offset, spec.on_out_of_range, old)
     return offset
+
+
+def refused_mark(bounds: Bounds, spec: InputSpec, partition: TopicPartition, mark: InputMark, is_empty: bool = False) -> SamzapyError | None:
+    """Why a start does not go on from an input's mark. An OffsetOutOfRange: the topic was replaced or does not reach to the offset, and the policy is
+    `fail`. A StateRefused: the same of an internal topic; or the topic of a table, which has entries of the old one, was replaced. None: it goes on.
+    `is_empty`: as for `checked_offset`."""
+    what = _what_is_lost(bounds, spec, mark)
+    if not what:
+        return None
+    if spec.between is not None:
+        return StateRefused(
+            f"internal topic {partition}: {what}. Records on their way to the following stage are lost.",
+            "Bring the topic back with its records, or run `samzapy reset JOB.yaml` to begin with empty state.",
+        )
+    table, is_another = _table(spec), mark.topic_id != spec.topic_id
+    if table and is_empty:
+        return None
+    if table and is_another:
+        return StateRefused(
+            f"input {partition}: {what}. The table {table!r} has entries of the old topic, which would stay in it.",
+            "Give the table another name in the program (`store=…`): it is filled again. To delete the old entries permanently, run "
+            f"`samzapy state drop JOB.yaml {table}`, which shows what it would do; then add `--execute`.",
+        )
+    return None if may_go_on(spec) else out_of_range(partition, what, table, is_another)
+
+
+def _what_is_lost(bounds: Bounds, spec: InputSpec, mark: InputMark) -> str:
+    return "the topic was deleted and created again after the checkpoint" if mark.topic_id != spec.topic_id else why_out_of_range(mark, bounds)
+
+
+def _table(spec: InputSpec) -> str:
+    """The table that an input fills and whose entries are kept from run to run; "": none."""
+    return spec.table if spec.table in spec.fills else ""
 
 
 def why_out_of_range(mark: InputMark, bounds: Bounds) -> str:
@@ -100,35 +129,24 @@ def why_out_of_range(mark: InputMark, bounds: Bounds) -> str:
     return f"the checkpoint's next offset {mark.next_offset} is after the topic's end {bounds.end}" if mark.next_offset > bounds.end else ""
 
 
-def out_of_range(partition: TopicPartition, what: str, table: str = "") -> OffsetOutOfRange:
-    """What is told where the policy is `fail`. `table`: which the input fills, and whose entries are kept from run to run."""
+def out_of_range(partition: TopicPartition, what: str, table: str = "", is_another: bool = False) -> OffsetOutOfRange:
+    """What is told where the policy is `fail`. `table`: which the input fills, and whose entries are kept from run to run. `is_another`: it is another
+    topic, in all its partitions."""
     if table:
         return OffsetOutOfRange(
             f"input {partition}: {what}.",
             f"{OLD_ENTRIES.format(table=table)}. Or set `on_out_of_range: earliest` for {partition.topic} to continue with the entries as they are.",
         )
+    choose = choose_offset(partition.topic, None if is_another else partition.partition)
+    missing = "go on with the new topic" if is_another else "skip the missing records"
     return OffsetOutOfRange(
-        f"input {partition}: {what}.",
-        f"Set `on_out_of_range: earliest` or `latest` for {partition.topic} to skip the missing records, or choose an offset: {choose_offset(partition)}",
+        f"input {partition}: {what}.", f"Set `on_out_of_range: earliest` or `latest` for {partition.topic} to {missing}, or choose an offset: {choose}"
     )
 
 
 def may_go_on(spec: InputSpec | None) -> bool:
     """Whether the policy of the input chooses another offset than one that the topic does not have. None: a task that joins was refused by its checkpoint."""
     return spec is not None and spec.on_out_of_range != FAIL
-
-
-def _of_table(bounds: Bounds, spec: InputSpec, partition: TopicPartition, what: str, is_empty: bool) -> int:
-    """Where a table's topic that was made again, or that lost records, is read from: as for the first time, into a table that is empty."""
-    if not is_empty:
-        raise StateRefused(
-            f"input {partition}: {what}. The table {spec.table!r} has entries of the old topic, which would stay in it.",
-            "Give the table another name in the program (`store=…`): it is filled again. To delete the old entries permanently, run "
-            f"`samzapy state drop JOB.yaml {spec.table}`, which shows what it would do; then add `--execute`.",
-        )
-    offset = first_offset(bounds, spec)
-    LOG.info("input %s: %s; the table %r is filled again from %d", partition, what, spec.table, offset)
-    return offset
 
 
 def condemned_before(offset: int, spec: InputSpec, mark: InputMark | None) -> tuple[int, ...]:

@@ -205,7 +205,7 @@ class KafkaConsumer(Closing):
         return OffsetOutOfRange(
             f"input {partition}: the next offset, {at}, is not between the topic's start, {bounds.start}, and its end, {bounds.end}: records were removed before "
             "they were read, or the topic lost its end.",
-            f"Set `on_out_of_range: earliest` or `latest` for this input, or choose an offset: {choose_offset(partition)}",
+            f"Set `on_out_of_range: earliest` or `latest` for this input, or choose an offset: {choose_offset(partition.topic, partition.partition)}",
             partition.topic,
         )
 

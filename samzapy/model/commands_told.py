@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from samzapy.model.offsets import TopicPartition
-
 
 def find_program(topic: str, partition: int) -> str:
     """How to find the program whose transaction is open: two commands of Kafka's own tools, the second for what the first does not say."""
@@ -14,9 +12,10 @@ def find_program(topic: str, partition: int) -> str:
     )
 
 
-def choose_offset(partition: TopicPartition) -> str:
-    """How to set where one partition continues."""
+def choose_offset(topic: str, partition: int | None = None) -> str:
+    """How to set where one partition of a topic continues, or all of them."""
+    which = topic if partition is None else f"{topic} --partition {partition}"
     return (
-        f"`samzapy checkpoint set JOB.yaml --topic {partition.topic} --partition {partition.partition} --to-earliest --keep-state` (or `--to-datetime`, "
-        "`--to-offset`), which shows what it would do; then add `--execute`."
+        f"`samzapy checkpoint set JOB.yaml --topic {which} --to-earliest --keep-state` (or `--to-datetime`, `--to-offset`), which shows what it would do; "
+        "then add `--execute`."
     )

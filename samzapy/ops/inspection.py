@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from samzapy.api.errors import ConfigurationError, OffsetOutOfRange, StateMismatch, StateRefused
+from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused
 from samzapy.config.schema import Settings
-from samzapy.container.first_offsets import FAIL, known_marks, out_of_range, why_out_of_range
 from samzapy.model.barrier import BARRIER_KEY, barrier_from_bytes
-from samzapy.model.checkpoint import Checkpoint, InputMark
+from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.model.ownership import Ledger
@@ -231,27 +230,6 @@ def other_program(
             refused = others if isinstance(others, Refuse) else None
         if refused is not None:
             return StateMismatch(f"{checkpoint.task}: {refused.reason}", refused.remedy)
-    return None
-
-
-def removed_unread(
-    settings: Settings, facts: JobInKafka, checkpoints: Iterable[Checkpoint], ledger: Ledger, log: Log, tables: Mapping[str, str]
-) -> OffsetOutOfRange | None:
-    """Why a task of a run would refuse to begin where its checkpoint, or an order of `checkpoint set`, says: an input has no such offset any more, and
-    its `on_out_of_range` is `fail`. None: none would. `tables`: of a program (wiring/tasks.py); one that was dropped is filled again."""
-    kept = {topic: table for topic, table in tables.items() if settings.stores[table].changelog is not False}
-    strict = {i.topic for i in settings.inputs if i.on_out_of_range == FAIL}
-    marks: dict[TopicPartition, InputMark] = {}
-    for checkpoint in checkpoints:
-        task = facts.tasks.get(checkpoint.task)
-        known = known_marks(checkpoint, pending(ledger.startpoints.get(checkpoint.task), checkpoint))
-        strict_here = {topic for topic in strict if topic not in kept or kept[topic] in checkpoint.stores}
-        marks |= {p: known[str(p)] for p in (task.inputs if task is not None else ()) if p.topic in strict_here and str(p) in known}
-    with log.restore_consumer("inputs") as consumer:
-        bounds = consumer.bounds_of(marks)
-    for partition, mark in marks.items():
-        if mark.topic_id == facts.topics[partition.topic].topic_id and (what := why_out_of_range(mark, bounds[partition])):
-            return out_of_range(partition, what, kept.get(partition.topic, ""))
     return None
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from samzapy.api.errors import StateRefused
+from samzapy.api.errors import SamzapyError
 from samzapy.config.schema import Settings
-from samzapy.ops.made_again import not_made_again
+from samzapy.ops.made_again import lost_topics
 from samzapy.ops.topics import internal_specs, other_partitions, read_each_time, tasks_of, with_empty_rest
 from samzapy.plan.topics import expiring_letters, expiring_table, is_between, unused_partitions, what_is_wrong
 from samzapy.ports import Clock, Log, TopicFacts, TopicSpec
@@ -19,12 +19,15 @@ Row = tuple[str, tuple[str, str, str, str, str]]  # kind, (topic, role, expected
 
 def topic_rows(settings: Settings, log: Log, clock: Clock) -> list[Row]:
     """Every topic of the job: expected against actual."""
-    lost = not_made_again(settings, log, clock)
+    lost = lost_topics(settings, log, clock)
     with log.admin() as admin:
         users = [(i.topic, "input", None) for i in settings.inputs] + [(o.topic, "output", o.partitions) for o in settings.outputs]
         facts = admin.topics([*(t for t, _, _ in users), *JobTopics.of(settings).decide_tasks])
         again = read_each_time(settings)
-        rows = [_user_row(topic, role, partitions, facts.get(topic), is_read_each_time=topic in again) for topic, role, partitions in users]
+        rows = [
+            _user_row(topic, role, partitions, facts.get(topic), is_read_each_time=topic in again, lost=lost.get(topic) if role == "input" else None)
+            for topic, role, partitions in users
+        ]
         if not {i.topic for i in settings.inputs} <= set(facts):
             return rows
         tasks = len(tasks_of(settings, facts))
@@ -48,12 +51,16 @@ def _grown_internal(names: JobTopics, facts: Mapping[str, TopicFacts], begun_wit
     return [topic for topic, count in there.items() if count > begun_with and count != names.internal[topic]]
 
 
-def _user_row(topic: str, role: str, partitions: int | None, facts: TopicFacts | None, *, is_read_each_time: bool) -> Row:
+def _user_row(
+    topic: str, role: str, partitions: int | None, facts: TopicFacts | None, *, is_read_each_time: bool, lost: SamzapyError | None
+) -> Row:
     expected = "exists" if partitions is None else f"{partitions} partition{'s' * (partitions != 1)}"
     if facts is None:
         return MISSING, (topic, role, expected, "-", "missing")
     if facts.leaderless:
         return LEADERLESS, (topic, role, expected, _told(facts), _without_leader(facts))
+    if lost is not None:
+        return LOST, (topic, role, expected, _told(facts), _why_lost(lost))
     expiring = expiring_table(topic, facts) if is_read_each_time else ""
     return OK, (topic, role, expected, _told(facts), other_partitions(partitions, facts) or expiring or "ok")
 
@@ -64,19 +71,21 @@ def _without_leader(facts: TopicFacts) -> str:
 
 def _internal_row(
     settings: Settings, spec: TopicSpec, facts: TopicFacts | None, begun_with: int | None, grown: Collection[str], *, rest_is_empty: bool,
-    lost: StateRefused | None,
+    lost: SamzapyError | None,
 ) -> Row:  # fmt: skip
-    """`begun_with`: the number of tasks before topics grew, if they did. `grown`: internal ones that may not. `lost`: why no run makes it again."""
+    """`begun_with`: the number of tasks before topics grew, if they did. `grown`: internal ones that may not. `lost`: why no run makes it, or begins with it."""
     job = job_of(settings)
     roles = {job.coordinator_topic: "coordinator", job.checkpoint_topic: "checkpoint", job.dead_letter_topic: "dead letters"}
     role = roles.get(spec.name, "internal" if is_between(spec) else "changelog")
     expected = f"{spec.partitions} partition{'s' * (spec.partitions != 1)}, {spec.config['cleanup.policy']}"
     if facts is None and lost is not None:
-        return LOST, (spec.name, role, expected, "-", f"was deleted, and no run makes it again; {lost.remedy[:1].lower()}{lost.remedy[1:].rstrip('.')}")
+        return LOST, (spec.name, role, expected, "-", f"was deleted, and no run makes it again; {_as_part(lost.remedy)}")
     if facts is None:
         return ABSENT, (spec.name, role, expected, "-", "will be created by run")
     if facts.leaderless:
         return LEADERLESS, (spec.name, role, expected, _told(facts), _without_leader(facts))
+    if lost is not None:
+        return LOST, (spec.name, role, expected, _told(facts), _why_lost(lost))
     wrong = what_is_wrong(spec, facts, rest_is_empty=rest_is_empty)
     if spec.name in grown:
         wrong = (
@@ -92,6 +101,14 @@ def _internal_row(
         )
     known = expiring_letters(spec, facts) or (unused_partitions(spec, facts) if rest_is_empty else "")
     return (WRONG if wrong else OK), (spec.name, role, expected, _told(facts), wrong or known or "ok")
+
+
+def _why_lost(lost: SamzapyError) -> str:
+    return f"{lost.message.rstrip('.')}; {_as_part(lost.remedy)}"
+
+
+def _as_part(sentence: str) -> str:
+    return f"{sentence[:1].lower()}{sentence[1:].rstrip('.')}"
 
 
 def _told(facts: TopicFacts) -> str:

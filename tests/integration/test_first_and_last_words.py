@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from samzapy.api.errors import TopicMissing
 from tests.integration.job import Job
 
 pytestmark = pytest.mark.kafka
@@ -18,6 +19,10 @@ def test_before_the_first_run_and_after_a_failure(kafka: str, tmp_path: Path, un
 
     assert 0 == job.of("topics").returncode, "run creates what is missing"
     assert "it never ran" in job.of("status").stderr
+    for command in (("state", "drop"), ("checkpoint", "forget")):
+        dropped = job.command(*command, str(job.file), "old")
+        assert dropped.returncode == TopicMissing.exit_code
+        assert "has no checkpoints that could be changed: it never ran, was reset, or its coordinator topic was deleted" in " ".join(dropped.stderr.split())
     for verb in ("verify", "restore"):
         done = job.of("state", verb)
         assert (4, True) == (done.returncode, "the job has not run yet" in done.stderr), done.stderr

@@ -10,13 +10,14 @@ import msgspec
 import pytest
 
 from samzapy import StreamTask
-from samzapy.api.errors import ConfigurationError, OffsetOutOfRange, StateMismatch, StateRefused, TopicMissing
+from samzapy.api.errors import ConfigurationError, OffsetOutOfRange, SamzapyError, StateMismatch, StateRefused, TopicMissing
 from samzapy.config.document import settings_from_document
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun, Ledger, Startpoint
-from samzapy.ops.inspection import job_in_kafka, other_program, readable_checkpoints, removed_unread
-from samzapy.ops.topic_rows import LOST, topic_rows
+from samzapy.ops.inspection import job_in_kafka, other_program, readable_checkpoints
+from samzapy.ops.lost_positions import lost_positions
+from samzapy.ops.topic_rows import LOST, OK, topic_rows
 from samzapy.ops.topics import create_topics, prepare_topics, what_run_refuses
 from samzapy.plan.forgetting import without_store
 from samzapy.ports import TopicSpec
@@ -282,9 +283,9 @@ def test_records_that_were_removed_unread_are_told_before_a_run_is_launched(poli
     settings, place = settings_from_document(document, {}), TopicPartition("in", 0)
     with Harness(Keeping, inputs=inputs) as h:
 
-        def refused(ledger: Ledger = Ledger()) -> OffsetOutOfRange | None:  # noqa: B008  a value
+        def refused(ledger: Ledger = Ledger()) -> SamzapyError | None:  # noqa: B008  a value
             facts = job_in_kafka(settings, h.log)
-            return removed_unread(settings, facts, readable_checkpoints(settings, facts, h.log, h.clock), ledger, h.log, {})
+            return lost_positions(settings, facts, readable_checkpoints(settings, facts, h.log, h.clock), ledger, h.log, {}).get("in")
 
         assert refused() is None, "there is no checkpoint yet"
         h.send("in", 1)
@@ -324,8 +325,76 @@ def test_a_table_that_was_dropped_is_no_reason_to_refuse_and_one_that_has_entrie
         settings = h._job.settings
         facts = job_in_kafka(settings, h.log)
         checkpoints = readable_checkpoints(settings, facts, h.log, h.clock)
-        found = removed_unread(settings, facts, checkpoints, Ledger(), h.log, {"users": "people"})
-        assert found is not None
+        found = lost_positions(settings, facts, checkpoints, Ledger(), h.log, {"users": "people"})["users"]
         assert "samzapy state drop JOB.yaml people --execute" in found.remedy
         dropped = [without_store(checkpoint, "people") for checkpoint in checkpoints]
-        assert removed_unread(settings, facts, dropped, Ledger(), h.log, {"users": "people"}) is None
+        assert lost_positions(settings, facts, dropped, Ledger(), h.log, {"users": "people"}) == {}
+
+
+def make_again(h: Harness, topic: str) -> str:
+    """A topic of that name with the same settings and no records; its new id."""
+    facts = h.cluster.facts(topic)
+    assert facts is not None
+    h.cluster.delete(topic)
+    with h.log.admin() as admin:
+        admin.create([TopicSpec(topic, facts.partitions, facts.config)])
+        return admin.topics([topic])[topic].topic_id
+
+
+@pytest.mark.parametrize("policy", ["fail", "latest"])
+def test_an_input_that_was_made_again_while_the_job_was_stopped_is_told_before_a_run_is_launched(policy: str) -> None:
+    inputs = [{"topic": "in", "key": "string", "value": "integer", "on_out_of_range": policy}]
+    with Harness(Keeping, tasks=2, inputs=inputs) as h:
+        for key in range(10):
+            h.send("in", 1, key=str(key))
+        h.run()
+        h.stop()
+        settings = h._job.settings
+        assert rows_of(h, settings)["in"] == (OK, "ok")
+        topic_id = make_again(h, "in")
+        kind, told = rows_of(h, settings)["in"]
+        if policy == "latest":
+            assert (kind, told) == (OK, "ok"), "the next run goes on"
+            h.restart(Keeping, inputs=inputs)
+            return
+        assert kind == LOST
+        assert "the topic was deleted and created again after the checkpoint; set `on_out_of_range: earliest` or `latest` for in" in told
+        assert "`samzapy checkpoint set JOB.yaml --topic in --to-earliest --keep-state`" in told, "for all partitions: all of them are others"
+        with pytest.raises(OffsetOutOfRange) as refused:
+            h.restart(Keeping, inputs=inputs)
+        assert told.startswith(refused.value.message.rstrip(".")), "the same as a run says"
+        facts = job_in_kafka(settings, h.log)
+        checkpoints = readable_checkpoints(settings, facts, h.log, h.clock)
+        orders = {f"Partition {p}": Startpoint("o", {f"in[{p}]": 0}, {f"in[{p}]": topic_id}) for p in range(2)}
+        assert lost_positions(settings, facts, checkpoints, Ledger(startpoints=orders), h.log, {}) == {}, "an order says where to go on"
+
+
+@pytest.mark.parametrize("which", ["changelog", "internal", "checkpoint"])
+def test_a_topic_of_the_jobs_own_that_was_made_again_while_it_was_stopped_is_told_before_a_run_is_launched(which: str) -> None:
+    app = App()
+    app.stream("in", key=str, value=str).key_by(lambda word: word, "by-word", key=str).count("words").to("out")
+    with Harness(app) as h:
+        h.send("in", "a", key="k")
+        h.run()
+        settings, job = h._job.settings, Job(h._job.settings.job, h._job.settings.id)
+        h.stop()
+        if which == "checkpoint":
+            there = h.cluster.facts(job.checkpoint_topic)
+            assert there is not None
+            h.log.plain_producer("c").send(job.coordinator_topic, FirstRun(there.topic_id, 0).to_bytes(), FIRST_RUN_KEY, 0)
+        rows = rows_of(h, settings)
+        assert {OK} == {kind for kind, _ in rows.values()}
+        [topic] = [t for t in rows if t not in ("in", "out") and {"changelog": "changelog", "internal": "by-word", "checkpoint": "checkpoint"}[which] in t]
+        make_again(h, topic)
+        kind, told = rows_of(h, settings)[topic]
+        assert kind == LOST
+        assert "was deleted and created again after the" in told
+        assert "run `samzapy reset JOB.yaml` to begin with empty state" in told
+        if which != "checkpoint":  # which is the coordinator's to see
+            with pytest.raises(StateRefused) as refused:
+                h.restart(app)
+            assert told.startswith(refused.value.message.rstrip("."))
+
+
+def rows_of(h: Harness, settings: Any) -> dict[str, tuple[str, str]]:
+    return {row[0]: (kind, row[-1]) for kind, row in topic_rows(settings, h.log, h.clock)}

@@ -1,0 +1,80 @@
+"""What the tasks of a run would not find again: a changelog, or an input at the offset where a checkpoint ended.
+
+Tasks refuse to start then; these functions say it before a run is launched, to `plan`, `topics`, `doctor` and `validate --connect`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from samzapy.api.errors import SamzapyError, StateRefused
+from samzapy.config.schema import Settings
+from samzapy.container.first_offsets import known_marks, refused_mark
+from samzapy.container.spec import Between, InputSpec
+from samzapy.model.checkpoint import Checkpoint, InputMark
+from samzapy.model.offsets import TopicPartition
+from samzapy.model.ownership import Ledger
+from samzapy.ops.inspection import JobInKafka
+from samzapy.plan.checkpoint_orders import pending
+from samzapy.plan.start_refusals import replaced
+from samzapy.ports import Log
+from samzapy.serde.basic import BytesSerde
+from samzapy.wiring.job_topics import JobTopics
+
+
+def lost_positions(
+    settings: Settings, facts: JobInKafka, checkpoints: Iterable[Checkpoint], ledger: Ledger, log: Log, tables: Mapping[str, str]
+) -> dict[str, SamzapyError]:
+    """By topic, why the first task of a run that needs it would refuse to begin where its checkpoint, or an order of `checkpoint set`, says.
+    `tables`: of a program (wiring/tasks.py); one that was dropped is filled again."""
+    checkpoints = list(checkpoints)
+    found: dict[str, SamzapyError] = {}
+    for topic, refused in (*_changelogs(settings, facts, checkpoints), *_inputs(settings, facts, checkpoints, ledger, log, tables)):
+        found.setdefault(topic, refused)
+    return found
+
+
+def _changelogs(settings: Settings, facts: JobInKafka, checkpoints: Iterable[Checkpoint]) -> Iterator[tuple[str, SamzapyError]]:
+    changelogs = JobTopics.of(settings).changelogs
+    for checkpoint in checkpoints:
+        task = facts.tasks.get(checkpoint.task)
+        for store, mark in checkpoint.stores.items() if task is not None else ():
+            there = facts.topics.get(topic) if (topic := changelogs.get(store)) is not None else None
+            if task is not None and there is not None and (why := replaced(there.name, task.partition, there.topic_id, mark)) is not None:
+                yield there.name, StateRefused(f"store {store!r} of {checkpoint.task}: {why.reason}", why.remedy)
+
+
+def _inputs(
+    settings: Settings, facts: JobInKafka, checkpoints: Iterable[Checkpoint], ledger: Ledger, log: Log, tables: Mapping[str, str]
+) -> Iterator[tuple[str, SamzapyError]]:
+    specs = _specs(settings, facts, tables)
+    marks: dict[TopicPartition, tuple[Checkpoint, InputMark]] = {}
+    for checkpoint in checkpoints:
+        task = facts.tasks.get(checkpoint.task)
+        known = known_marks(checkpoint, pending(ledger.startpoints.get(checkpoint.task), checkpoint))
+        for partition in task.inputs if task is not None else ():
+            if partition.topic in specs and (mark := known.get(str(partition))) is not None:
+                marks.setdefault(partition, (checkpoint, mark))
+    with log.restore_consumer("inputs") as consumer:
+        bounds = consumer.bounds_of(marks)
+    for partition, (checkpoint, mark) in sorted(marks.items()):
+        spec = specs[partition.topic]
+        refused = refused_mark(bounds[partition], spec, partition, mark, is_empty=spec.table not in checkpoint.stores)
+        if refused is not None:
+            yield partition.topic, refused
+
+
+def _specs(settings: Settings, facts: JobInKafka, tables: Mapping[str, str]) -> dict[str, InputSpec]:
+    """The inputs, internal ones too, as far as their positions go."""
+    serde, found = BytesSerde(), {}
+    for one in settings.inputs:
+        table = tables.get(one.topic, "")
+        fills = frozenset({table} if table and settings.stores[table].changelog is not False else ())
+        if one.topic in facts.topics:
+            topic_id = facts.topics[one.topic].topic_id
+            found[one.topic] = InputSpec(one.topic, topic_id, serde, serde, one.start, on_out_of_range=one.on_out_of_range, fills=fills, table=table)
+    for topic in JobTopics.of(settings).internal:
+        if topic in facts.topics:
+            there = facts.topics[topic]
+            found[topic] = InputSpec(topic, there.topic_id, serde, serde, between=Between((), (), there.partitions, timed=False))
+    return found
