@@ -112,6 +112,8 @@ class LocalState:
         consumer = self._log.restore_consumer("state-restore")
         try:
             place = self._place(consumer, task, store)
+            if self._settings.stores[store].engine == "memory":
+                return StoreReport(task, store, NO_LOCAL_STORE, 0, f"`engine: memory`; each start of its task restores it from {place.log}")
             engine, claim_detail, remedy = self._kept(consumer, place)
             if remedy:
                 refuse(store, task, Refuse(claim_detail, remedy))

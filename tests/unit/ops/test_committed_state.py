@@ -67,6 +67,17 @@ def restored(story: Story, log: MemoryLog | None = None) -> StoreReport:
     return local_of(story, log).restore(P0, "s", lambda what, have, need, seconds: None)
 
 
+def test_a_store_in_memory_is_not_restored_into_a_local_store_that_it_has_not(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    story.document = document_of(story)  # type: ignore[attr-defined]
+    story.document["stores"]["s"]["engine"] = "memory"  # type: ignore[attr-defined]
+    before = sorted(tmp_path.rglob("*"))
+    found = restored(story)
+    assert (found.outcome, found.records) == (verified(story).outcome, 0) == ("no local store", 0)
+    assert "each start of its task restores it from" in found.detail
+    assert before == sorted(tmp_path.rglob("*"))
+
+
 def cut_off(story: Story, place: TopicPartition, offsets: int) -> None:
     """The log's last offsets are lost, as after an unclean leader election."""
     log = story.bench.cluster.partition(place)
