@@ -107,6 +107,7 @@ def checkpoint_set(
         plan = _execute(job, options) if execute else _checkpoint_set(job).preview(options, job.ledger())
         _print(plan, as_json)
         internal = JobTopics.of(job.settings).internal
+        _say_what_is_skipped(plan)
         _say_what_stays(plan, is_one_stage=not internal)
         letters = newest_letters(job.settings, job.log, job.clock)
         for warning in warnings(letters, begin_of_steps(plan.steps), sent_again(job.settings, go_back(plan.steps))):
@@ -202,6 +203,15 @@ def _print(plan: Plan, as_json: bool) -> None:
             print_json(dict(zip(("task", "partition", "from", "to"), row, strict=True)))
     else:
         print_table(("TASK", "PARTITION", "FROM", "TO"), rows)
+
+
+def _say_what_is_skipped(plan: Plan) -> None:
+    skipped = [(s.topic_partition, s.after - s.before) for s in plan.steps if s.chosen and s.before is not None and s.after is not None and s.after > s.before]
+    if skipped:
+        say(f"skips records that were not read yet: {', '.join(f'{count} in {partition}' for partition, count in skipped)} at most")
+    unknown = [f"{s.topic_partition} before {s.after}" for s in plan.steps if s.chosen and s.before is None and s.after]
+    if unknown:
+        say(f"no checkpoint says how far these were read, and whatever of it was not read is skipped: {', '.join(unknown)}")
 
 
 def _say_what_stays(plan: Plan, is_one_stage: bool) -> None:

@@ -13,7 +13,7 @@ from samzapy.container.task_instance import TaskInstance
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Startpoint
 from samzapy.plan.checkpoint_orders import decides
-from samzapy.plan.start_refusals import emptied, orphaned
+from samzapy.plan.start_refusals import emptied, one_partition, orphaned
 
 
 def refuse_emptied(
@@ -34,7 +34,7 @@ def refuse_emptied(
     own = (s.changelog_of(task.model.partition) for s in spec.stores.values() if s.changelog)
     lost = [str(partition) for partition in own if partition in truncated]
     whole = order if decides(order, task.model.inputs) else None  # one for some inputs leaves the others at their start
-    refusal = emptied(spec.job.group_id, str(spec.checkpoint_of(task.model)), start, whole, lost)
+    refusal = emptied(spec.job.group_id, one_partition(task.model), str(spec.checkpoint_of(task.model)), start, whole, lost)
     if refusal is not None:
         raise StateRefused(f"{task.name}: {refusal.reason}", refusal.remedy)
 
@@ -53,5 +53,7 @@ def refuse_orphans(task: TaskInstance, spec: ContainerSpec, order: Startpoint | 
             continue
         partition = spec.stores[name].changelog_of(task.model.partition)
         checkpoints, has_checkpoint = str(spec.checkpoint_of(task.model)), task.checkpoint is not None
-        refusal = orphaned(task.name, checkpoints, has_checkpoint, name, str(partition), restored.records)
+        refusal = orphaned(
+            task.name, spec.job.group_id, one_partition(task.model), checkpoints, has_checkpoint, name, str(partition), restored.records
+        )
         raise StateRefused(refusal.reason, refusal.remedy)

@@ -15,23 +15,50 @@ from samzapy.model.checkpoint import Checkpoint, InputMark
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Ledger
 from samzapy.ops.inspection import JobInKafka
-from samzapy.plan.checkpoint_orders import pending
-from samzapy.plan.start_refusals import replaced
+from samzapy.plan.checkpoint_orders import decides, pending
+from samzapy.plan.start_refusals import emptied, emptied_changelog, one_partition, replaced
 from samzapy.ports import Log
 from samzapy.serde.basic import BytesSerde
-from samzapy.wiring.job_topics import JobTopics
+from samzapy.wiring.job_topics import JobTopics, job_of
 
 
 def lost_positions(
     settings: Settings, facts: JobInKafka, checkpoints: Iterable[Checkpoint], ledger: Ledger, log: Log, tables: Mapping[str, str]
 ) -> dict[str, SamzapyError]:
-    """By topic, why the first task of a run that needs it would refuse to begin where its checkpoint, or an order of `checkpoint set`, says.
-    `tables`: of a program (wiring/tasks.py); one that was dropped is filled again."""
+    """By topic, why the first task of a run that needs it would refuse to begin where its checkpoint, or an order of `checkpoint set`, says; or without
+    a checkpoint. `checkpoints`: all that there are. `tables`: of a program (wiring/tasks.py); one that was dropped is filled again."""
     checkpoints = list(checkpoints)
     found: dict[str, SamzapyError] = {}
-    for topic, refused in (*_changelogs(settings, facts, checkpoints), *_inputs(settings, facts, checkpoints, ledger, log, tables)):
+    for topic, refused in (
+        *_checkpoints(settings, facts, checkpoints, ledger, log), *_changelogs(settings, facts, checkpoints),
+        *_inputs(settings, facts, checkpoints, ledger, log, tables),
+    ):  # fmt: skip
         found.setdefault(topic, refused)
     return found
+
+
+def _checkpoints(
+    settings: Settings, facts: JobInKafka, checkpoints: Iterable[Checkpoint], ledger: Ledger, log: Log
+) -> Iterator[tuple[str, SamzapyError]]:
+    """Of tasks that have none, though their topics show that this is no first start."""
+    job, changelogs, known = job_of(settings), JobTopics.of(settings).changelogs, {c.task for c in checkpoints}
+    there = facts.topics.get(job.checkpoint_topic)
+    tasks = [t for t in facts.tasks.values() if there is not None and t.name not in known and t.partition < there.partitions]
+    if not tasks:
+        return
+    logs = {t.name: [TopicPartition(n, t.partition) for n in changelogs.values() if n in facts.topics and t.partition < facts.topics[n].partitions] for t in tasks}
+    with log.restore_consumer("checkpoints") as consumer:
+        own = {t.name: TopicPartition(job.checkpoint_topic, t.partition) for t in tasks}
+        bounds = consumer.bounds_of([*own.values(), *(p for partitions in logs.values() for p in partitions)])
+    for task in tasks:
+        order = pending(ledger.startpoints.get(task.name), None)
+        whole, place = order if decides(order, task.inputs) else None, own[task.name]
+        lost = {str(partition): bounds[partition].start for partition in logs[task.name] if bounds[partition].start > 0}
+        refused = emptied(job.group_id, one_partition(task), str(place), bounds[place].start, whole, list(lost))
+        if refused is None and whole is None:
+            refused = next((emptied_changelog(job.group_id, task.partition, f"{changelog} starts at offset {start}") for changelog, start in lost.items()), None)
+        if refused is not None:
+            yield place.topic, StateRefused(f"{task.name}: {refused.reason}", refused.remedy)
 
 
 def _changelogs(settings: Settings, facts: JobInKafka, checkpoints: Iterable[Checkpoint]) -> Iterator[tuple[str, SamzapyError]]:

@@ -106,7 +106,7 @@ def decide(
     """
     mark = checkpoint.stores.get(identity.store) if checkpoint else None
     if checkpoint is None and not is_ordered:
-        refusal = traced(claims, identity, f"{log.topic}[{log.partition}]", log.topic_id, log.start)
+        refusal = traced(claims, identity, log.partition, f"{log.topic}[{log.partition}]", log.topic_id, log.start)
         if refusal is not None:
             return refusal
     if checkpoint is None or mark is None:

@@ -15,10 +15,14 @@ from samzapy.model.ownership import FirstRun
 from samzapy.plan.grown_topics import grown_inputs
 
 MADE_AGAIN = "deleted and created again"
-SET_OFFSETS = (
-    "Set where every input continues: `samzapy checkpoint set JOB.yaml --to-latest --keep-state`, which shows what it would do; then add `--execute` (or "
-    "`--to-datetime`; or `--to-earliest --reset-state`, to build the state again)"
-)
+
+
+def _set_offsets(job: Job) -> str:
+    return (
+        "Set where every input continues: `samzapy checkpoint set JOB.yaml --to-latest --keep-state`, which skips the records that were not read yet, and shows "
+        "what it would do; then add `--execute`. After that, set single partitions with --topic, --partition and --to-offset: Kafka's own tools show how far the "
+        f"job had read (CURRENT-OFFSET of consumer group {job.group_id}). Or `samzapy checkpoint set JOB.yaml --to-earliest --reset-state` builds the state again"
+    )
 
 
 def lost_checkpoints(job: Job, way_out: str) -> StateRefused:
@@ -35,7 +39,7 @@ def checkpoints_gone(job: Job) -> StateRefused:
     return StateRefused(
         f"checkpoint topic {job.checkpoint_topic} was deleted after the job's first run: its offsets are lost. samzapy does not create it again, "
         "because the job would process old records again.",
-        f"{SET_OFFSETS}, or run `samzapy reset JOB.yaml` to begin with empty state.",
+        f"{_set_offsets(job)}, or run `samzapy reset JOB.yaml` to begin with empty state.",
     )
 
 
@@ -91,7 +95,7 @@ def differs_from_first_run(job: Job, inputs: str, first_run: FirstRun | None, no
     if first_run.checkpoint_topic_id != now.checkpoint_topic_id:
         return lost_checkpoints(
             job,
-            f"Bring the old topic back. Or {SET_OFFSETS[:1].lower()}{SET_OFFSETS[1:]}. Or run `samzapy reset JOB.yaml` to begin with empty state.",
+            f"Bring the old topic back. {_set_offsets(job)}, or run `samzapy reset JOB.yaml` to begin with empty state.",
         )
     if first_run.tasks and now.tasks and first_run.tasks != now.tasks:
         return grown_inputs(inputs, now.tasks, first_run.tasks)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from samzapy.model.checkpoint import StoreMark
+from samzapy.model.job_model import TaskModel
 from samzapy.model.ownership import Startpoint
 from samzapy.model.stamp import StoreIdentity
 from samzapy.plan.duration import duration
@@ -107,11 +108,14 @@ def _emptied_by_order(task: str, changelog: str, offset: int, checkpoints: str, 
 # -- there is no checkpoint, and this is no first start --------------------------------------------------------------------------------
 
 
-def emptied(group: str, checkpoints: str, start: int, order: Startpoint | None, lost: Sequence[str]) -> Refuse | None:
+def emptied(
+    group: str, partition: int | None, checkpoints: str, start: int, order: Startpoint | None, lost: Sequence[str]
+) -> Refuse | None:
     """Asked before its stores are opened. Nothing of samzapy moves a log start, nor does compaction.
 
     Args:
         group: the job's consumer group.
+        partition: as of `set_offsets`.
         checkpoints: its checkpoint partition, and `start` the log start of that.
         order: the `checkpoint set` of all its inputs that this start would carry out. If records were deleted after it was ordered, one of them may have
             been the checkpoint that carried it out.
@@ -120,32 +124,41 @@ def emptied(group: str, checkpoints: str, start: int, order: Startpoint | None, 
     known = order.checkpoints_from if order is not None else 0
     if start <= known:
         return None
-    return _no_first_start(group, f"{checkpoints} holds no checkpoint and starts at offset {start}", lost)
+    return _no_first_start(group, partition, f"{checkpoints} holds no checkpoint and starts at offset {start}", lost)
 
 
-def traced(claims: Sequence[Claim], identity: StoreIdentity, changelog: str, topic_id: str, start: int) -> Refuse | None:
+def traced(claims: Sequence[Claim], identity: StoreIdentity, partition: int | None, changelog: str, topic_id: str, start: int) -> Refuse | None:
     """Asked when one of its stores is opened. A first start that did not get to its first checkpoint leaves records, but the log start at 0,
     and a local store of sequence 0.
 
     Args:
         claims: the store's generations on this host.
+        partition: as of `set_offsets`.
         changelog: its changelog partition, and `start` the log start of that.
     """
     mine = (c for c in claims if c.stamp is not None and (c.stamp.identity, c.stamp.topic_id) == (identity, topic_id))
     committed = next((c for c in mine if c.stamp is not None and c.stamp.sequence > 0), None)
+    group = f"{identity.job}-{identity.id}"
     if start > 0:
-        why = f"changelog {changelog} starts at offset {start}: records before it were deleted"
-    elif committed is not None:
-        why = f"local store {committed.generation} holds committed state of this task"
-    else:
+        return emptied_changelog(group, partition, f"{changelog} starts at offset {start}")
+    if committed is None:
         return None
-    return _no_first_start(f"{identity.job}-{identity.id}", f"there is no checkpoint, but {why}", ())
+    return _no_first_start(group, partition, f"there is no checkpoint, but local store {committed.generation} holds committed state of this task", ())
 
 
-def orphaned(task: str, checkpoints: str, has_checkpoint: bool, store: str, changelog: str, records: int) -> Refuse:
+def emptied_changelog(group: str, partition: int | None, what: str) -> Refuse:
+    """There is no checkpoint, and a changelog has lost its start. `what`: which, and where it starts."""
+    return _no_first_start(group, partition, f"there is no checkpoint, but changelog {what}: records before it were deleted", ())
+
+
+def orphaned(
+    task: str, group: str, partition: int | None, checkpoints: str, has_checkpoint: bool, store: str, changelog: str, records: int
+) -> Refuse:
     """Asked when its stores are restored: a changelog's state must belong to a checkpoint that names it, else it would be counted again, or is old.
 
     Args:
+        group: the job's consumer group.
+        partition: as of `set_offsets`.
         checkpoints: its checkpoint partition.
         records: what was read of the changelog of a store that its checkpoint does not name, or of any store if it has none.
     """
@@ -153,8 +166,7 @@ def orphaned(task: str, checkpoints: str, has_checkpoint: bool, store: str, chan
         return Refuse(
             f"{task}: there is no checkpoint in {checkpoints}, but {changelog} holds "
             f"{records} records of state: processing the inputs again would count twice.",
-            "Run `samzapy reset JOB.yaml` to begin with empty state, or set where every input continues: "
-            "`samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`).",
+            set_offsets(group, partition),
         )
     return Refuse(
         f"{task}: store {store!r} is new to the checkpoint, but {changelog} holds {records} records: they are of another job's "
@@ -165,18 +177,39 @@ def orphaned(task: str, checkpoints: str, has_checkpoint: bool, store: str, chan
     )
 
 
-def _no_first_start(group: str, why: str, lost: Sequence[str]) -> Refuse:
+def set_offsets(group: str, partition: int | None) -> str:
+    """What to do about a task that lost its checkpoint, and no others.
+
+    Args:
+        group: the job's consumer group.
+        partition: that of all its inputs; None: it reads several of a topic.
+    """
+    which, whose = (f" --partition {partition}", "it had not read yet") if partition is not None else ("", "were not read yet, those of other tasks too")
+    return (
+        "Set where the inputs of this task continue. If you know the offsets, set each with `samzapy checkpoint set JOB.yaml`, --topic, --partition, "
+        f"--to-offset and --keep-state: Kafka's own tools show how far it had read (CURRENT-OFFSET of consumer group {group}). "
+        f"`samzapy checkpoint set JOB.yaml{which} --to-latest --keep-state` skips the records that {whose}. --keep-state keeps what the changelogs "
+        "still hold. Or run `samzapy reset JOB.yaml` to begin with empty state."
+    )
+
+
+def one_partition(task: TaskModel) -> int | None:
+    """The partition that the task reads of each of its inputs; None: there are several."""
+    numbers = {partition.partition for partition in task.inputs}
+    return numbers.pop() if len(numbers) == 1 else None
+
+
+def _no_first_start(group: str, partition: int | None, why: str, lost: Sequence[str]) -> Refuse:
     """What to do about a task without a checkpoint that has committed before.
 
     Args:
         group: the job's consumer group.
+        partition: as of `set_offsets`.
         lost: its changelog partitions from which records were deleted.
     """
     too = f" Records of {', '.join(lost)} were deleted too, and state with them." if lost else ""
     return Refuse(
         f"{why}: the checkpoints of this task were deleted (by retention, or by a command). Reading the inputs from their start would process old records "
         f"again, and count them twice.{too}",
-        "Set where every input continues: `samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`). Kafka's "
-        f"own tools show the offsets that were committed last, of consumer group {group}; --keep-state keeps what the changelogs still hold. Or run "
-        "`samzapy reset JOB.yaml` to begin with empty state.",
+        set_offsets(group, partition),
     )

@@ -8,10 +8,12 @@ import pytest
 
 from samzapy.api.errors import StateRefused
 from samzapy.model.offsets import TopicPartition
+from samzapy.ops.made_again import lost_topics
 from samzapy.plan.checkpoint_orders import Choice
 from tests.unit.container.bench import JOB
 from tests.unit.container.test_starts import Quiet
 from tests.unit.coordinator.stopped_job import CHANGELOG, EARLIEST, LATEST, FailingStart, Story
+from tests.unit.ops.test_committed_state import settings_of
 
 CHECKPOINTS = JOB.checkpoint_topic
 
@@ -39,7 +41,16 @@ def test_emptied_checkpoints_are_no_first_start(tmp_path: Path, stores: dict[str
         with pytest.raises(StateRefused, match=r"checkpoint_test_1\[0\] holds no checkpoint and starts at offset \d+") as refused:
             story.start()
     assert ("Records of test-1-s-changelog[0] were deleted too" in refused.value.message) == bool(stores)
+    assert told_before(story) == refused.value.message, "by plan, doctor, topics and validate --connect"
+    story.set(LATEST)
+    assert told_before(story) is None, "an order for all of its inputs decides"
     assert before == story.bench.read("out")
+
+
+def told_before(story: Story) -> str | None:
+    """What is told of the checkpoint topic before a run is launched."""
+    found = lost_topics(settings_of(story), story.bench.log, story.bench.clock).get(CHECKPOINTS)
+    return None if found is None else found.message
 
 
 def stateless(state: Path) -> Story:
@@ -61,8 +72,9 @@ def test_what_lies_before_the_newest_checkpoint_may_be_deleted(tmp_path: Path) -
 def test_a_task_that_lost_its_checkpoint_is_named_and_one_that_is_new_starts(tmp_path: Path) -> None:
     story = Story(tmp_path, ("a", 1), partitions=2)
     empty(story, CHECKPOINTS, CHANGELOG, partition=1)
-    with pytest.raises(StateRefused, match=r"^Partition 1: .*checkpoint_test_1\[1\]"):
+    with pytest.raises(StateRefused, match=r"^Partition 1: .*checkpoint_test_1\[1\]") as refused:
         story.start()
+    assert "`samzapy checkpoint set JOB.yaml --partition 1 --to-latest --keep-state` skips the records that it had not read yet" in refused.value.remedy
     story.set(LATEST, Choice("in", 1))
     story.bench.feed(("a", 5), partition=1)
     story.run()
@@ -103,8 +115,9 @@ def test_a_changelog_that_was_emptied_shows_that_this_is_no_first_start(tmp_path
     story = Story(tmp_path, ("a", 1))
     forget_all(story, CHECKPOINTS)
     empty(story, CHANGELOG)
-    with pytest.raises(StateRefused, match=r"test-1-s-changelog\[0\] starts at offset \d+: records before it were deleted"):
+    with pytest.raises(StateRefused, match=r"test-1-s-changelog\[0\] starts at offset \d+: records before it were deleted") as refused:
         story.start()
+    assert told_before(story) == refused.value.message.partition(" of ")[2]
 
 
 def test_so_does_a_local_store_that_holds_committed_state_and_it_stays(tmp_path: Path) -> None:

@@ -362,7 +362,7 @@ def test_it_says_where_a_first_start_begins(tmp_path: Path) -> None:
 def test_state_without_a_checkpoint_goes_on_where_every_input_is_told_to(tmp_path: Path) -> None:
     story = Story(tmp_path, ("a", 1))
     story.lose(JOB.checkpoint_topic)
-    with pytest.raises(StateRefused, match=r"checkpoint set JOB.yaml --to-latest --keep-state"):
+    with pytest.raises(StateRefused, match=r"checkpoint set JOB.yaml --partition 0 --to-latest --keep-state"):
         story.start()
     story.bench.feed(("a", 10))
     story.set(Target(offset=1))
