@@ -34,7 +34,7 @@ def what_a_run_refuses(job: Job) -> SamzapyError | None:
     refused = _other_program(job.loaded, user, facts, checkpoints, job.log, job.clock, ledger)
     if refused is not None:
         return refused
-    return next(iter(lost_positions(job.settings, facts, checkpoints, ledger, job.log, user.tables or {}).values()), None)
+    return next(iter(lost_positions(job.settings, facts, checkpoints, ledger, job.log, job.clock, user.tables or {}).values()), None)
 
 
 def refuse_before_topics(loaded: LoadedJob, log: Log, clock: Clock) -> None:

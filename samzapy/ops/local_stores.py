@@ -15,18 +15,17 @@ from samzapy.api.task import StreamTask
 from samzapy.config.schema import Settings
 from samzapy.container.changelog_records import changes_of
 from samzapy.container.generations import close_all, kept_of, look_at_store
-from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition, next_offset
-from samzapy.model.ownership import Startpoint
 from samzapy.model.timed import plain
 from samzapy.ops.inspection import changelog_of, fold_partition, job_in_kafka, read_checkpoints, refuse, refuse_foreign, refuse_replaced
+from samzapy.ops.unnamed_changes import UnnamedChanges
 from samzapy.plan.checkpoint_orders import decides, pending
 from samzapy.plan.local_store import Keep
-from samzapy.plan.start_refusals import Refuse, unnamed
+from samzapy.plan.start_refusals import Refuse
 from samzapy.ports import Change, Clock, Consumer, Log, StoreEngine, TopicFacts
-from samzapy.readers import decided_bounds, only_deletions, read_checkpoint, read_ledger, read_ranges
+from samzapy.readers import decided_bounds, read_ranges
 from samzapy.serde.registry import serde_named
 from samzapy.store.key_form import from_signed
 from samzapy.store.timed_engine import TimedEngine
@@ -73,6 +72,7 @@ class LocalState:
         self._facts = job_in_kafka(settings, log)
         growing(settings, self._facts.topics, len(self._facts.tasks))
         self._checkpoints = read_checkpoints(settings, self._facts.topics, log, clock)
+        self._unnamed = UnnamedChanges(settings, self._facts, log, clock)
         logs = JobTopics.of(settings).changelogs
         missing = sorted(set(logs.values()) - set(self._facts.topics))
         for store, topic in logs.items():
@@ -197,7 +197,7 @@ class LocalState:
         """The generation that the next run would keep, opened, and why; others are closed. The third: the remedy if it would refuse."""
         spec = self._spec.stores[place.store]
         directory, identity = spec.open_directory(place.task.name), spec.identity(job_of(self._settings), place.task.name)
-        order = pending(self._order(place.task), place.checkpoint)
+        order = pending(self._unnamed.order(place.task), place.checkpoint)
         is_ordered = place.checkpoint is None and decides(order, place.task.inputs)
         found = look_at_store(
             directory, identity, place.checkpoint, spec.facts(place.log, *place.bounds),
@@ -207,7 +207,7 @@ class LocalState:
             raise StateRefused(f"store {place.store!r} of {place.task.name} is open in another process.", "Stop the job first.")
         decision, claims = found
         if not isinstance(decision, Refuse):
-            decision = self._unnamed(consumer, place) or decision
+            decision = self._unnamed.refused(consumer, place.task, place.store, place.log, place.bounds, place.checkpoint) or decision
         kept = kept_of(decision, claims)
         close_all(claim for claim in claims if claim is not kept)
         engine = kept.engine if kept is not None else None
@@ -222,55 +222,7 @@ class LocalState:
     def _is_orphaned(self, consumer: Consumer, place: _Place) -> bool:
         if not fold_partition(consumer, place.log, place.bounds, self._clock):
             return False
-        return not decides(pending(self._order(place.task), place.checkpoint), place.task.inputs)
-
-    def _unnamed(self, consumer: Consumer, place: _Place) -> Refuse | None:
-        """Why a run would refuse a change in the changelog: it comes after those that the newest checkpoint covers, and no `checkpoint set` ordered it."""
-        if place.checkpoint is None or self._first_unnamed(consumer, place, place.checkpoint, None) is None:
-            return None
-        order, checkpoint = self._order(place.task), self._newest(place) or place.checkpoint  # a start that carries it out commits its id
-        order = pending(order, checkpoint)
-        offset = self._first_unnamed(consumer, place, checkpoint, order)
-        if offset is None or decides(order, place.task.inputs):
-            return None
-        checkpoints = TopicPartition(job_of(self._settings).checkpoint_topic, place.task.partition)
-        position = checkpoint.stores[place.store].position
-        are_deletions = only_deletions(consumer, place.log, offset, place.bounds.end, self._clock)
-        return unnamed(place.task.name, str(place.log), offset, str(checkpoints), position, only_deletions=are_deletions)
-
-    def _first_unnamed(self, consumer: Consumer, place: _Place, checkpoint: Checkpoint, order: Startpoint | None) -> int | None:
-        """The offset of the first change that the checkpoint does not cover; an order may have written deletions."""
-        mark = checkpoint.stores.get(place.store)
-        if mark is None:
-            return None
-        first: int | None = None
-        for batch in read_ranges(consumer, {place.log: (max(mark.position, place.bounds.start), place.bounds.end)}, self._clock):
-            for message in batch:
-                if first is None and message.key() != BARRIER_KEY and not (order is not None and message.value() is None):
-                    first = message.offset()
-        return first
-
-    def _newest(self, place: _Place) -> Checkpoint | None:
-        """The task's newest checkpoint, read again: the commit that wrote the change may have written one since."""
-        at = TopicPartition(job_of(self._settings).checkpoint_topic, place.task.partition)
-        consumer = self._log.restore_consumer("checkpoint")
-        try:
-            decided_bounds(consumer, at, self._clock)
-            return read_checkpoint(consumer, at, self._clock)
-        finally:
-            consumer.close()
-
-    def _order(self, task: TaskModel) -> Startpoint | None:
-        """The newest `checkpoint set` for the task, carried out or not."""
-        topic = job_of(self._settings).coordinator_topic
-        if topic not in self._facts.topics:
-            return None
-        consumer = self._log.restore_consumer("coordinator")
-        try:
-            decided_bounds(consumer, TopicPartition(topic, 0), self._clock)
-            return read_ledger(consumer, topic, self._clock).startpoints.get(task.name)
-        finally:
-            consumer.close()
+        return not decides(pending(self._unnamed.order(place.task), place.checkpoint), place.task.inputs)
 
     def _build(self, consumer: Consumer, place: _Place, progress: Progress) -> int:
         spec, job = self._spec.stores[place.store], job_of(self._settings)

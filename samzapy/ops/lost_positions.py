@@ -15,22 +15,26 @@ from samzapy.model.checkpoint import Checkpoint, InputMark
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Ledger
 from samzapy.ops.inspection import JobInKafka
+from samzapy.ops.unnamed_changes import UnnamedChanges
 from samzapy.plan.checkpoint_orders import decides, pending
-from samzapy.plan.start_refusals import emptied, emptied_changelog, one_partition, replaced
-from samzapy.ports import Log
+from samzapy.plan.local_store import ChangelogFacts, lost
+from samzapy.plan.start_refusals import emptied, emptied_changelog, one_partition
+from samzapy.ports import Clock, Log
+from samzapy.readers import decided_bounds
 from samzapy.serde.basic import BytesSerde
 from samzapy.wiring.job_topics import JobTopics, job_of
 
 
 def lost_positions(
-    settings: Settings, facts: JobInKafka, checkpoints: Iterable[Checkpoint], ledger: Ledger, log: Log, tables: Mapping[str, str]
-) -> dict[str, SamzapyError]:
+    settings: Settings, facts: JobInKafka, checkpoints: Iterable[Checkpoint], ledger: Ledger, log: Log, clock: Clock,
+    tables: Mapping[str, str],
+) -> dict[str, SamzapyError]:  # fmt: skip
     """By topic, why the first task of a run that needs it would refuse to begin where its checkpoint, or an order of `checkpoint set`, says; or without
     a checkpoint. `checkpoints`: all that there are. `tables`: of a program (wiring/tasks.py); one that was dropped is filled again."""
     checkpoints = list(checkpoints)
     found: dict[str, SamzapyError] = {}
     for topic, refused in (
-        *_checkpoints(settings, facts, checkpoints, ledger, log), *_changelogs(settings, facts, checkpoints),
+        *_checkpoints(settings, facts, checkpoints, ledger, log), *_changelogs(settings, facts, checkpoints, log, clock),
         *_inputs(settings, facts, checkpoints, ledger, log, tables),
     ):  # fmt: skip
         found.setdefault(topic, refused)
@@ -61,14 +65,26 @@ def _checkpoints(
             yield place.topic, StateRefused(f"{task.name}: {refused.reason}", refused.remedy)
 
 
-def _changelogs(settings: Settings, facts: JobInKafka, checkpoints: Iterable[Checkpoint]) -> Iterator[tuple[str, SamzapyError]]:
-    changelogs = JobTopics.of(settings).changelogs
-    for checkpoint in checkpoints:
-        task = facts.tasks.get(checkpoint.task)
-        for store, mark in checkpoint.stores.items() if task is not None else ():
-            there = facts.topics.get(topic) if (topic := changelogs.get(store)) is not None else None
-            if task is not None and there is not None and (why := replaced(there.name, task.partition, there.topic_id, mark)) is not None:
-                yield there.name, StateRefused(f"store {store!r} of {checkpoint.task}: {why.reason}", why.remedy)
+def _changelogs(
+    settings: Settings, facts: JobInKafka, checkpoints: Iterable[Checkpoint], log: Log, clock: Clock
+) -> Iterator[tuple[str, SamzapyError]]:
+    """Replaced, cut off at their end, or with changes that no checkpoint names. Whether one that was cut off at its start is refused depends on the
+    local stores of all hosts: `state verify` says it."""
+    changelogs, after = JobTopics.of(settings).changelogs, UnnamedChanges(settings, facts, log, clock)
+    with log.restore_consumer("changelogs") as consumer:
+        for checkpoint in checkpoints:
+            task = facts.tasks.get(checkpoint.task)
+            for store, mark in checkpoint.stores.items() if task is not None else ():
+                there = facts.topics.get(topic) if (topic := changelogs.get(store)) is not None else None
+                if task is None or there is None or task.partition >= there.partitions:
+                    continue
+                place = TopicPartition(there.name, task.partition)
+                is_same = mark.topic_id == there.topic_id
+                bounds = decided_bounds(consumer, place, clock, mark.position) if is_same else consumer.bounds(place)
+                why = lost(ChangelogFacts(place.topic, place.partition, there.topic_id, *bounds, 0), mark)
+                why = after.refused(consumer, task, store, place, bounds, checkpoint) if why is None else why
+                if why is not None:
+                    yield there.name, StateRefused(f"store {store!r} of {checkpoint.task}: {why.reason}", why.remedy)
 
 
 def _inputs(

@@ -67,5 +67,5 @@ def lost_topics(settings: Settings, log: Log, clock: Clock) -> dict[str, Samzapy
         if (there := facts.topics.get(job.checkpoint_topic)) is not None:
             refused = differs_from_first_run(job, "", ledger.first_run, FirstRun(there.topic_id, 0))
             lost |= {} if refused is None else {there.name: refused}
-        lost = {**lost_positions(settings, facts, readable_checkpoints(settings, facts, log, clock), ledger, log, {}), **lost}
+        lost = {**lost_positions(settings, facts, readable_checkpoints(settings, facts, log, clock), ledger, log, clock, {}), **lost}
     return lost

@@ -111,9 +111,9 @@ def decide(
             return refusal
     if checkpoint is None or mark is None:
         return Rebuild(log.start, "first start" if checkpoint is None else "the checkpoint does not know this store yet")
-    lost = _lost(log, mark)
-    if lost is not None:
-        return lost
+    refused = lost(log, mark)
+    if refused is not None:
+        return refused
     good, reasons = _sift(claims, lambda stamp: _Case(stamp, identity, checkpoint, mark, log, now_ms, has_deletions_after))
     if good:
         best = max(good, key=lambda claim: claim.stamp.position if claim.stamp else -1)
@@ -174,10 +174,10 @@ def deletions_stay_s(stamp: StoreStamp | None, mark: StoreMark | None, log: Chan
 
 def not_whole(log: ChangelogFacts, mark: StoreMark) -> Refuse | None:
     """Why the state that the checkpoint names cannot be told from the changelog alone; None: it can. Compaction does not move the start."""
-    return _lost(log, mark) or (_truncated(log, mark) if log.start > mark.changelog_start else None)
+    return lost(log, mark) or (_truncated(log, mark) if log.start > mark.changelog_start else None)
 
 
-def _lost(log: ChangelogFacts, mark: StoreMark) -> Refuse | None:
+def lost(log: ChangelogFacts, mark: StoreMark) -> Refuse | None:
     """What no local store makes up for: the checkpoint names another topic, or an end that the changelog does not reach."""
     other = replaced(log.topic, log.partition, log.topic_id, mark)
     if other is None and mark.position > log.barrier:

@@ -15,6 +15,7 @@ from samzapy.config.schema import Settings
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.inspection import committed_entries
 from samzapy.ops.local_stores import LocalState, StoreReport
+from samzapy.ops.made_again import lost_topics
 from samzapy.plan.checkpoint_orders import Choice
 from samzapy.ports import Consumer
 from samzapy.streams import App
@@ -136,6 +137,45 @@ def test_a_changelog_that_is_not_what_the_checkpoint_names_is_not_shown(name: st
     with pytest.raises(StateRefused, match=rf"store 's' of Partition 0: .*{words}") as refused:
         next(entries)
     assert "samzapy reset" in refused.value.remedy
+
+
+def told_before(story: Story, log: MemoryLog | None = None) -> dict[str, str]:
+    """What is told of topics before a run is launched."""
+    found = lost_topics(settings_of(story), log or story.bench.log, story.bench.clock)
+    return {topic: refused.message for topic, refused in found.items()}
+
+
+@pytest.mark.parametrize("name", sorted(SPOILED.keys() - {"its beginning deleted"}))  # a local store somewhere may make up for that
+def test_a_changelog_with_which_no_run_begins_is_told_before_one_is_launched(name: str, tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1), ("b", 2), ("c", 3))
+    assert told_before(story) == {}
+    SPOILED[name][0](story)
+    told = told_before(story)
+    assert list(told) == [CHANGELOG]
+    if name != "missing":  # which is not made again: test_topics
+        with pytest.raises(StateRefused) as refused:
+            story.start()
+        assert told[CHANGELOG] == refused.value.message
+
+
+def test_a_record_of_a_stranger_in_a_changelog_is_told_before_a_run_is_launched(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    story.bench.log.plain_producer("stranger").send(CHANGELOG, b"\0" * 8, b"k", 0)
+    told = told_before(story)[CHANGELOG]
+    assert "holds a change at offset" in told
+    with pytest.raises(StateRefused, match="holds a change of key 'k' at offset"):
+        story.start()
+
+
+def test_a_commit_of_the_running_job_in_between_is_not_told_as_a_strangers_record(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    container = story.start()
+    story.bench.feed(("a", 10))
+    commits: list[object] = []
+    log = AtTheRead(story.bench.cluster, "changelogs", lambda: commits.append(story.bench.drain(container)))
+    assert told_before(story, log) == {}
+    assert len(commits) == 1
+    container.close()
 
 
 def test_compaction_is_no_truncation(tmp_path: Path) -> None:

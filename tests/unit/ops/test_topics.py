@@ -285,7 +285,7 @@ def test_records_that_were_removed_unread_are_told_before_a_run_is_launched(poli
 
         def refused(ledger: Ledger = Ledger()) -> SamzapyError | None:  # noqa: B008  a value
             facts = job_in_kafka(settings, h.log)
-            return lost_positions(settings, facts, readable_checkpoints(settings, facts, h.log, h.clock), ledger, h.log, {}).get("in")
+            return lost_positions(settings, facts, readable_checkpoints(settings, facts, h.log, h.clock), ledger, h.log, h.clock, {}).get("in")
 
         assert refused() is None, "there is no checkpoint yet"
         h.send("in", 1)
@@ -325,10 +325,10 @@ def test_a_table_that_was_dropped_is_no_reason_to_refuse_and_one_that_has_entrie
         settings = h._job.settings
         facts = job_in_kafka(settings, h.log)
         checkpoints = readable_checkpoints(settings, facts, h.log, h.clock)
-        found = lost_positions(settings, facts, checkpoints, Ledger(), h.log, {"users": "people"})["users"]
+        found = lost_positions(settings, facts, checkpoints, Ledger(), h.log, h.clock, {"users": "people"})["users"]
         assert "samzapy state drop JOB.yaml people --execute" in found.remedy
         dropped = [without_store(checkpoint, "people") for checkpoint in checkpoints]
-        assert lost_positions(settings, facts, dropped, Ledger(), h.log, {"users": "people"}) == {}
+        assert lost_positions(settings, facts, dropped, Ledger(), h.log, h.clock, {"users": "people"}) == {}
 
 
 def make_again(h: Harness, topic: str) -> str:
@@ -366,7 +366,7 @@ def test_an_input_that_was_made_again_while_the_job_was_stopped_is_told_before_a
         facts = job_in_kafka(settings, h.log)
         checkpoints = readable_checkpoints(settings, facts, h.log, h.clock)
         orders = {f"Partition {p}": Startpoint("o", {f"in[{p}]": 0}, {f"in[{p}]": topic_id}) for p in range(2)}
-        assert lost_positions(settings, facts, checkpoints, Ledger(startpoints=orders), h.log, {}) == {}, "an order says where to go on"
+        assert lost_positions(settings, facts, checkpoints, Ledger(startpoints=orders), h.log, h.clock, {}) == {}, "an order says where to go on"
 
 
 @pytest.mark.parametrize("which", ["changelog", "internal", "checkpoint"])
