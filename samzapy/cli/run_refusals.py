@@ -22,8 +22,7 @@ from samzapy.wiring.tasks import Tasks, tasks_of
 
 def what_a_run_refuses(job: Job) -> SamzapyError | None:
     """Because of topics, of what earlier runs left in them, of a program that has changed, or of topics that were replaced or lost records unread; the first
-    of them.
-    Changes nothing."""
+    of them. Changes nothing."""
     ledger = job.ledger()
     refused = what_run_refuses(job.settings, job.log, ledger, job.clock)
     if refused is not None:

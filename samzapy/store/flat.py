@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from samzapy.native import hot_path
+
 MAX_FLAT_BYTES = 512
 ENTRY_ROOM = 32  # quotes, colon, comma and a number of at most 24 characters
 CHARACTER_ROOM = 6  # a control character: \u0000
@@ -20,13 +22,15 @@ _INT64 = 1 << 63
 
 
 def max_flat(serde: Any, cache_bytes: int) -> int:
-    """How many entries the live overlay may have while flat dicts are added to it; 0: the serde may give back something else.
+    """How many entries the live overlay may have while flat dicts are added to it; 0: the serde may give back something else, or there is no native
+    part: in Python, to look whether a dict is flat takes longer than to encode it.
 
     Args:
         serde: of the values.
         cache_bytes: what the store's read cache may take.
     """
-    return cache_bytes // CACHE_BYTES_EACH if getattr(serde, "same_flat", None) == (serde.encode, serde.decode) else 0
+    is_same = hot_path is not None and getattr(serde, "same_flat", None) == (serde.encode, serde.decode)
+    return cache_bytes // CACHE_BYTES_EACH if is_same else 0
 
 
 def flat_size(value: dict[Any, Any]) -> int:

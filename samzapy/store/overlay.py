@@ -322,7 +322,7 @@ class OverlayStore(TaskStore):
             raise InDoubt(error.message, error.remedy) from error
         scan = self._opened().scan(from_key, to_key)
         found = {k: live[k] if k in live else frozen[k] for k in self._order.between(from_key, to_key)} if live or frozen else {}
-        changes = list(encoded(found, self._encode_value).items())
+        changes = list((encoded(found, self._encode_value) if self._max_flat else found).items())
         iterator = OverlayIterator(self._merged(changes, scan), scan, self.scans, self.called)
         self.scans.append(iterator)
         return iterator
