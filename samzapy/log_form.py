@@ -3,7 +3,7 @@
     {"time": "2026-01-31T12:00:00.123Z", "level": "WARNING", "logger": "samzapy.container", "message": "…", "job": "visits-1", "container": 0,
      "task": "Partition 3", "topic": "visits", "partition": 3, "offset": 17}
 
-`task`, `topic`, `partition` and `offset` are there where the message names them.
+`task`, `topic`, `partition`, `offset` and `code` (of an error, as `SZ320`) are there where the message names them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from samzapy.printable import printable_json
 TEXT, JSON = "text", "json"
 FORMATS = (TEXT, JSON)
 _TASK = re.compile(r"\bPartition \d+\b")
+_CODE = re.compile(r"\b(SZ[0-9]{3})(?=[\]:])")
 _PLACE = re.compile(r"(?<![\w.-])([A-Za-z0-9._-]{1,249})\[(\d{1,9})\](?:@| at offset )?(\d{1,18})?")
 
 
@@ -46,6 +47,8 @@ def document_of(message: str, seconds: float, level: str, logger: str) -> dict[s
     time = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     document: dict[str, Any] = {"time": time, "level": level, "logger": logger, "message": message}
     task, place = _TASK.search(message), _PLACE.search(message)
+    if code := _CODE.search(message):
+        document["code"] = code[1]
     if task:
         document["task"] = task[0]
     if place:

@@ -19,11 +19,10 @@ from samzapy.cli.importing import ends_within
 from samzapy.cli.inspect import last_run
 from samzapy.cli.job import SILENT_REMEDY, Job
 from samzapy.cli.restart_refusals import refuse_new_code
-from samzapy.cli.time_limit import within
+from samzapy.cli.time_limit import Timeout, within
 from samzapy.coordinator.token import read_token, token_path
 from samzapy.model.states import ContainerState, JobState
 
-Timeout = Annotated[float, typer.Option(help="Seconds to wait until it is done; the command may take 5 more if Kafka does not answer.", min=0)]
 TokenFile = Annotated[
     Path | None,
     typer.Option(help="File with the run's token. Needed only if the run was started on another machine or with another `state.dir`.", show_default=False),

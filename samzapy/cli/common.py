@@ -7,7 +7,6 @@ import logging
 import re
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +26,7 @@ Sets = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: one document, or one per line where there may be several.")]
 
 
-_said_to: list[Callable[..., None]] = []
+_said_to: list[logging.Logger] = []
 _called_with: list[str] = []  # the job file of this process's command, and its --file and --set options
 _looked_with: list[str] = []  # the same without settings of how the job runs, which those who only look at it need not give
 HOW_IT_RUNS = frozenset({
@@ -87,18 +86,24 @@ def print_json(value: Any) -> None:
     sys.stdout.write(printable_json(json.dumps(value, ensure_ascii=False, default=_as_text)) + "\n")
 
 
-def say_as(log: Callable[..., None]) -> None:
-    """From now on what is said is an event of this log."""
-    _said_to.append(log)
+def say_as(log: logging.Logger | None) -> None:
+    """From now on what is said is an event of this log; None: it is written as it is, as at the start."""
+    _said_to[:] = [] if log is None else [log]
 
 
 def say(text: str) -> None:
     """A sentence for a person: stderr."""
-    if _said_to:
-        _said_to[-1]("%s", as_called(text))
+    if said_as_events(logging.INFO, text):
         return
     sys.stderr.write(folded(printable_lines(as_called(text)), sys.stderr) + "\n")
     sys.stderr.flush()
+
+
+def said_as_events(level: int, text: str) -> bool:
+    """Says it as an event of the log, if that is how this process speaks."""
+    for log in _said_to:
+        log.log(level, "%s", as_called(text))
+    return bool(_said_to)
 
 
 def _as_text(value: object) -> object:

@@ -17,7 +17,7 @@ import typer
 from samzapy.api import exit_codes
 from samzapy.api.errors import ConfigurationError, InternalError, SamzapyError
 from samzapy.cli.commands import OPTIONS, CommandGroup, command_in
-from samzapy.cli.common import NamesJob, as_called, say_as
+from samzapy.cli.common import NamesJob, as_called, said_as_events, say_as
 from samzapy.cli.folding import QUOTED, folded
 from samzapy.cli.help import CONTEXT
 from samzapy.cli.interrupt import EXIT_OF_SIGINT, INTERRUPTED
@@ -61,10 +61,10 @@ def configure_logging(verbose: bool) -> None:
 
 
 def log_as_json(job: str) -> None:
-    """From now on this process logs one JSON object a line, and what it says is an event of its log."""
+    """From now on this process logs one JSON object a line, and what it says is an event of its log. `job`: "" where it is not known yet."""
     for handler in logging.getLogger().handlers:
-        handler.setFormatter(JsonLines(job=job))
-    say_as(logging.getLogger("samzapy").info)
+        handler.setFormatter(JsonLines(**({"job": job} if job else {})))
+    say_as(logging.getLogger("samzapy"))
 
 
 class PrintableLines(logging.Formatter):
@@ -87,18 +87,18 @@ def exit_code(arguments: list[str]) -> int:
 
 def _exit_code(arguments: list[str]) -> int:
     stderr = cast(TextIO, Errors(sys.stderr))
+    say_as(None)
     try:
         with checked_output(), _directory_known():
             result = app(args=arguments, standalone_mode=False)
     except ConfigError as error:
         _debug()
-        stderr.write(folded(as_called(error.render()).rstrip(), stderr, QUOTED) + "\n")
+        _tell(stderr, error.render().rstrip(), QUOTED)
         return exit_codes.CONFIGURATION
     except SamzapyError as error:
         _debug()
-        stderr.write(folded(f"error[{error.code}]: {without_secrets(as_called(error.message))}\n", stderr))
-        if error.remedy:
-            stderr.write(folded(f"  {without_secrets(as_called(error.remedy))}\n", stderr))
+        remedy = f"\n  {error.remedy}" if error.remedy else ""
+        _tell(stderr, without_secrets(f"error[{error.code}]: {error.message}{remedy}"))
         return error.exit_code
     except ClickException as error:
         error.show(stderr)
@@ -109,18 +109,23 @@ def _exit_code(arguments: list[str]) -> int:
         return exit_codes.OK
     except Exception as error:  # noqa: BLE001  what nobody foresaw is named as such, in a sentence too
         if was_interrupted(error):
-            stderr.write(INTERRUPTED)
+            _tell(stderr, INTERRUPTED.rstrip())
             return EXIT_OF_SIGINT
         _debug()
         where = traceback.extract_tb(error.__traceback__)[-1]
-        stderr.write(
-            f"error[{InternalError.code}]: {type(error).__name__}: {without_secrets(str(error))} ({Path(where.filename).name}:{where.lineno})\n"
-            "  This is a bug in samzapy: report it with the output of SAMZAPY_DEBUG=1. Only committed work is kept.\n"
-        )
+        what = f"{type(error).__name__}: {without_secrets(str(error))} ({Path(where.filename).name}:{where.lineno})"
+        remedy = "This is a bug in samzapy: report it with the output of SAMZAPY_DEBUG=1. Only committed work is kept."
+        _tell(stderr, f"error[{InternalError.code}]: {what}\n  {remedy}")
         return InternalError.exit_code
     if result == EXIT_OF_SIGINT:  # typer makes that of a KeyboardInterrupt, or of an Abort
-        stderr.write(INTERRUPTED)
+        _tell(stderr, INTERRUPTED.rstrip())
     return result if isinstance(result, int) else exit_codes.OK
+
+
+def _tell(stderr: TextIO, text: str, kept: str | None = None) -> None:
+    """Why the command failed. `kept`: lines that begin so are not folded."""
+    if not said_as_events(logging.ERROR, text):
+        stderr.write(folded(as_called(text), stderr, kept) + "\n")
 
 
 @contextmanager

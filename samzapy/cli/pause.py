@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from samzapy.cli.change import AT_WORK, Timeout, TokenFile, done, found_run
+from samzapy.cli.change import AT_WORK, TokenFile, done, found_run
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, say
 from samzapy.cli.job import Job
+from samzapy.cli.time_limit import Timeout
 from samzapy.model.states import ContainerState, JobState
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")]

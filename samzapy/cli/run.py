@@ -50,6 +50,8 @@ def run(
     In a terminal its last line shows the progress: records per second, lag, commits, restarts. At the end there is a summary."""
     if log_format not in FORMATS:
         raise ConfigurationError(f"--log-format {log_format}: no such format.", f"Give {' or '.join(FORMATS)}.")
+    if log_format == JSON:
+        _log_as_json()
     if inline and (master or profile):
         raise ConfigurationError(f"--inline and {'--master' if master else '--profile'} exclude each other.", "Give one of them.")
     refuse_too_little_address_space()
@@ -58,9 +60,13 @@ def run(
     try:
         with begin(run_id) as begun, Job(file, more, overrides, classes=True, before_classes=begun.of) as job:
             if log_format == JSON:
-                import_module("samzapy.cli.main").log_as_json(str(job.names))
+                _log_as_json(str(job.names))
             named = (str(file), *(f"--file={one}" for one in more or ()), *(f"--set={one}" for one in overrides))
             how = How(local or inline, inline, until_end, takeover, profile, log_format, create, named)
             return Run(job, run_id, how, begun.listens_at).run()
     except ClusterUnreachable as error:
         raise type(error)(error.message, f"{error.remedy} {AGAIN}".lstrip()) from error
+
+
+def _log_as_json(job: str = "") -> None:
+    import_module("samzapy.cli.main").log_as_json(job)

@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Annotated, TypeVar
+
+import typer
 
 from samzapy import in_time
 from samzapy.api.errors import ClusterUnreachable
+from samzapy.config.units import parse_duration
 
 T = TypeVar("T")
 MORE_S = 5.0  # beyond what was given, so that a short time suffices to find out whether the job runs
+
+
+def seconds_of(given: str | float) -> float:
+    """The seconds that an option gives: `5`, or a duration as in a job file, `5s`.
+
+    Raises:
+        BadParameter: it is neither.
+    """
+    duration_ms = parse_duration(str(given))
+    try:
+        seconds = float(given) if duration_ms is None else duration_ms / 1000
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise typer.BadParameter(f"{given!r}: give seconds, 0 or more, as `60`, or a duration as `500ms`, `10s`, `5m`.")
+    return seconds
+
+
+Timeout = Annotated[
+    float,
+    typer.Option(
+        help="How long to wait until it is done: seconds, or `5m`. The command may take 5 s more if Kafka does not answer.", parser=seconds_of, metavar="TIME"
+    ),
+]
 
 
 def within(timeout_s: float, work: Callable[[], T], servers: str, what_is_known: Callable[[], str]) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import sys
 from collections.abc import Callable
@@ -41,6 +42,33 @@ def test_what_nobody_foresaw_is_a_sentence_too(capsys: pytest.CaptureFixture[str
 def test_what_cannot_be_is_refused_before_anybody_is_asked(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert 2 == exit_code(arguments)
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "code"),
+    [
+        ("job: x\n", "missing required key 'inputs'", None),
+        ("job: x\ntask: no_such_module:Task\ninputs: [{topic: t}]\nkafka: {bootstrap.servers: 'localhost:1'}\n", "no_such_module", None),
+        (None, "this file does not exist", None),
+        ("kind: refused", "--inline and --profile exclude each other", "SZ100"),
+    ],
+)
+def test_a_run_that_logs_json_says_as_json_why_it_did_not_begin(
+    content: str | None, words: str, code: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "job.yaml"
+    if content is not None:
+        file.write_text(content)
+    options = ["--inline", "--profile", str(tmp_path)] if code else ["--local"]
+
+    assert 2 == exit_code(["run", str(file), "--log-format", "json", *options])
+
+    documents = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert documents[-1]["level"] == "ERROR"
+    assert words in documents[-1]["message"]
+    assert documents[-1].get("code") == code
+    assert 2 == exit_code(["run", str(file), *options])
+    assert not capsys.readouterr().err.startswith("{"), "the next command of this process says it as it is"
 
 
 @pytest.mark.parametrize("command", ["validate", "status"])

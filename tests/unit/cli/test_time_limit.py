@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 
 from samzapy.api.errors import ClusterUnreachable
 from samzapy.cli.main import exit_code
-from samzapy.cli.time_limit import MORE_S, within
+from samzapy.cli.time_limit import MORE_S, seconds_of, within
 
 UNREACHABLE = 4
 
@@ -101,3 +102,16 @@ def test_how_far_it_came_is_said() -> None:
     with pytest.raises(ClusterUnreachable, match="it was asked to stop after 0 s: Kafka at nowhere does not answer"):
         within(-MORE_S, work, "nowhere", lambda: known[-1])
     release.set()
+
+
+@pytest.mark.parametrize(("given", "seconds"), [("0", 0), ("2.5", 2.5), ("5s", 5), ("500ms", 0.5), ("2m", 120), (60.0, 60)])
+def test_a_time_limit_is_seconds_or_a_duration(given: str | float, seconds: float) -> None:
+    assert seconds_of(given) == seconds
+
+
+@pytest.mark.parametrize("given", ["", "-1", "nan", "inf", "1e400", "5 parsecs", "-5s", "s"])
+def test_what_is_no_time_limit_is_refused(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.BadParameter, match="give seconds"):
+        seconds_of(given)
+    assert 2 == exit_code(["stop", "no.yaml", f"--timeout={given}"])
+    assert "give seconds" in capsys.readouterr().err
