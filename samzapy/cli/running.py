@@ -50,6 +50,7 @@ from samzapy.ops.unknown_records import remove_unknown_records
 from samzapy.plan.assignment import check_slots
 from samzapy.plan.bounded_run import run_ends
 from samzapy.ports import Launcher, Log
+from samzapy.private_files import private_directory
 from samzapy.store.problems import KEPT, StoreDiskFull
 from samzapy.web.about import about_of
 from samzapy.web.app import web_app
@@ -137,7 +138,8 @@ class Run:
 
         run_id = self._run_id
         token_file = token_path(Path(settings.state.dir), cluster_id, str(self._job.names), run_id)
-        token = _new_token(token_file, settings.state.dir)
+        own_state = self._job.local_state() if is_one_host(settings, local=self._how.local) else None
+        token = _new_token(token_file, settings.state.dir, own_state)
         launcher = self._launcher()
         coordinator: JobCoordinator | None = None
         try:
@@ -308,13 +310,18 @@ def _check_folder(profile: Path) -> None:
         raise ConfigurationError(f"--profile {profile}: {error.strerror}.", "Name a folder that this user can write to.") from None
 
 
-def _new_token(path: Path, state: Path) -> str:
+def _new_token(path: Path, state: Path, own_state: Path | None) -> str:
     """The run's token, written; the first thing that needs the state directory, so what is wrong with that shows here.
+
+    Args:
+        own_state: the folder of the job's local stores, if its containers run on this host.
 
     Raises:
         StoreDiskFull: a later start may find room: the exit code says so to what starts the job again. ConfigurationError: anything else.
     """
     try:
+        if own_state is not None:
+            private_directory(own_state, state, make=False)
         return write_token(path, state)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -24,5 +24,24 @@ def test_a_full_disk_is_no_mistake_in_the_job_file(number: int, code: str, exit_
 
     monkeypatch.setattr(running, "write_token", fails)
     with pytest.raises(SamzapyError, match=os.strerror(number)) as refused:
-        running._new_token(tmp_path / "token", tmp_path)
+        running._new_token(tmp_path / "token", tmp_path, None)
     assert (code, exit_code) == (refused.value.code, refused.value.exit_code)
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_what_is_in_the_place_of_the_jobs_local_stores_is_told_before_a_container_starts(kind: str, tmp_path: Path) -> None:
+    state, elsewhere = tmp_path / "state", tmp_path / "elsewhere"
+    own = state / "cluster" / "localhost" / "visits-1"
+    own.parent.mkdir(parents=True, mode=0o700)
+    elsewhere.mkdir()
+    if kind == "link":
+        own.symlink_to(elsewhere)
+    else:
+        own.touch()
+    token = state / "cluster" / "run" / "visits-1" / "run.token"
+
+    with pytest.raises(ConfigurationError, match=f"visits-1 is a {'symbolic link' if kind == 'link' else 'file'}") as refused:
+        running._new_token(token, state, own)
+
+    assert "remove it; its stores are restored from Kafka" in refused.value.remedy
+    assert not token.exists()
