@@ -1,8 +1,9 @@
 """Directories that no other user can read or has written to.
 
 Below a *base* (`state.dir`) every level is a directory of this user with mode 0700: created so, tightened if it is wider. A symbolic link,
-another owner, a pipe or a device is refused and never followed. On the way to the base links are followed if root or this user made them,
-and only those two may be able to rename entries of the directories there.
+another owner, a pipe or a device is refused and never followed. A base that exists keeps its mode: others may have directories in it. On the way
+to the base links are followed if root or this user made them, and only those two may be able to rename entries of the base and of the
+directories above it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ def private_directory(path: Path, base: Path, make: bool = True) -> None:
         if not make:
             return
         _make_all(base)
-    _tighten_base(base)
     here = base
     for part in path.expanduser().absolute().relative_to(base).parts:
         here = here / part
@@ -103,8 +103,7 @@ def _check_way(base: Path) -> None:
             raise _refused(
                 path, f"belongs to {_owner(found)}", f"Use a directory that you own, or give this one to {_me()} or root (chown)."
             )
-        is_open = not stat.S_ISLNK(found.st_mode) and found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
-        if is_open and not (path == base and found.st_uid == os.geteuid()):
+        if not stat.S_ISLNK(found.st_mode) and found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
             if found.st_uid == 0 and os.path.ismount(path):  # a volume that was mounted for this, for example Kubernetes' emptyDir
                 LOG.warning("%s can be written by every user of this host: any of them can replace the job's local state", path)
             else:
@@ -155,19 +154,6 @@ def _check_own(path: Path, found: os.stat_result) -> None:
         )
     if stat.S_IMODE(found.st_mode) & 0o077:
         os.chmod(path, PRIVATE)
-
-
-def _tighten_base(base: Path) -> None:
-    """One of ours that holds nothing but directories is state and nothing else, and made private; where other things are, theirs is left."""
-    found = os.stat(base)
-    if found.st_uid != os.geteuid() or not stat.S_IMODE(found.st_mode) & 0o077:
-        return
-    with os.scandir(base) as entries:
-        is_only_state = all(entry.is_dir(follow_symlinks=False) for entry in entries)
-    if is_only_state:
-        os.chmod(base, PRIVATE)
-    elif found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
-        raise _refused(base, "can be written by every user", f"chmod o-w {base}.")
 
 
 def _make_all(path: Path) -> None:

@@ -60,14 +60,20 @@ def test_what_an_earlier_version_left_open_is_made_private(tmp_path: Path) -> No
     [claim] = stores(state).claims()
     assert claim.engine is not None
     claim.engine.close()
-    assert {0o700} == {mode(path) for path in levels}
+    assert {0o700} == {mode(path) for path in levels if path != state}
 
 
-def test_a_folder_with_other_things_in_it_keeps_its_mode(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    tmp_path.chmod(0o755)
-    private_directory(tmp_path / "cluster", tmp_path)
-    assert (0o755, 0o700) == (mode(tmp_path), mode(tmp_path / "cluster"))
+@pytest.mark.parametrize("other", ["nothing", "file", "directory"])
+@pytest.mark.parametrize("shared", [0o755, 0o1777])
+@pytest.mark.parametrize("make", [True, False])
+def test_a_state_directory_that_was_there_keeps_its_mode(other: str, shared: int, make: bool, tmp_path: Path) -> None:
+    """It may be a disk on which other services have theirs."""
+    if other != "nothing":
+        (tmp_path / other).mkdir() if other == "directory" else (tmp_path / other).touch()
+    tmp_path.chmod(shared)
+    private_directory(tmp_path / "cluster", tmp_path, make)
+    assert shared == mode(tmp_path)
+    assert (0o700 if make else None) == (mode(tmp_path / "cluster") if (tmp_path / "cluster").exists() else None)
 
 
 def moved_behind_a_link(path: Path) -> None:
@@ -158,17 +164,18 @@ def test_a_base_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.M
         private_directory(state / "cluster", state)
 
 
-def test_a_folder_where_everybody_may_rename_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("state", ["", "state"])
+def test_a_folder_where_everybody_may_rename_is_refused(state: str, tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
     with pytest.raises(ConfigurationError) as refused:
-        private_directory(shared / "state" / "cluster", shared / "state")
+        private_directory(shared / state / "cluster", shared / state)
     assert f"{shared} can be written by every user" in refused.value.message
     assert f"chmod o-w {shared}" in refused.value.remedy
     assert [] == list(shared.iterdir())
     shared.chmod(0o1777)  # as /tmp
-    private_directory(shared / "state" / "cluster", shared / "state")
+    private_directory(shared / state / "cluster", shared / state)
 
 
 def test_a_link_of_ones_own_may_lead_to_the_state_directory(tmp_path: Path) -> None:
