@@ -216,7 +216,18 @@ class _Reader:
         found = self._consumer.list_topics(topic, timeout=LIMIT_S).topics[topic]
         if found.error is not None:
             raise KafkaException(found.error)
-        return {p: self._consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=LIMIT_S) for p in sorted(found.partitions)}
+        return {p: self._bounds_of(TopicPartition(topic, p)) for p in sorted(found.partitions)}
+
+    def _bounds_of(self, partition: TopicPartition, attempts: int = 20) -> tuple[int, int]:
+        """A broker that has just been started again may not lead its partitions yet."""
+        for left in reversed(range(attempts)):
+            try:
+                return self._consumer.get_watermark_offsets(partition, timeout=LIMIT_S)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or not left:
+                    raise
+                self._consumer.poll(0.2)
+        raise AssertionError
 
     def read(self, topic: str, at_least: int = 0, deadline: float | None = None) -> list[Record]:
         deadline = deadline or time.monotonic() + LIMIT_S
