@@ -218,16 +218,16 @@ class _Reader:
             raise KafkaException(found.error)
         return {p: self._bounds_of(TopicPartition(topic, p)) for p in sorted(found.partitions)}
 
-    def _bounds_of(self, partition: TopicPartition, attempts: int = 20) -> tuple[int, int]:
+    def _bounds_of(self, partition: TopicPartition) -> tuple[int, int]:
         """A broker that has just been started again may not lead its partitions yet."""
-        for left in reversed(range(attempts)):
+        deadline = time.monotonic() + LIMIT_S
+        while True:
             try:
                 return self._consumer.get_watermark_offsets(partition, timeout=LIMIT_S)
             except KafkaException as error:
-                if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or not left:
+                if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > deadline:
                     raise
-                self._consumer.poll(0.2)
-        raise AssertionError
+            threading.Event().wait(0.2)
 
     def read(self, topic: str, at_least: int = 0, deadline: float | None = None) -> list[Record]:
         deadline = deadline or time.monotonic() + LIMIT_S

@@ -70,6 +70,7 @@ from samzapy.wiring.coordinator import (
     spark_launcher,
 )
 from samzapy.wiring.job_topics import JobTopics
+from samzapy.wiring.local_state import local_state
 
 LOG = logging.getLogger("samzapy")
 LOOPBACK = "127.0.0.1"
@@ -129,7 +130,9 @@ class Run:
         warn_of_missing(settings, log)
         cluster_id = self._job.cluster_id()
         wanted = coordinator_settings(settings, len(tasks), takeover=self._how.takeover)
+        own_state: Path | None = None
         if is_one_host(settings, local=self._how.local):
+            own_state = local_state(settings, cluster_id, LOCALHOST)
             wanted = replace(wanted, last_place=lambda number, pid: left_by(trace_path(settings, cluster_id, LOCALHOST, number), pid))
         self._warn_of_idle(wanted.containers)
         read = [p for t in tasks.values() for p in t.inputs if p.topic in JobTopics.of(settings).inputs]
@@ -138,7 +141,6 @@ class Run:
 
         run_id = self._run_id
         token_file = token_path(Path(settings.state.dir), cluster_id, str(self._job.names), run_id)
-        own_state = self._job.local_state() if is_one_host(settings, local=self._how.local) else None
         token = _new_token(token_file, settings.state.dir, own_state)
         launcher = self._launcher()
         coordinator: JobCoordinator | None = None
