@@ -133,7 +133,11 @@ def _machine() -> Iterator[Check]:
 
 
 def _state_dir(directory: Path, is_here: bool) -> Check:
-    directory = directory.expanduser().absolute()
+    try:
+        directory = directory.expanduser().absolute()
+    except RuntimeError:
+        found = f"{str(directory)!r} begins with the home directory of a user who is not known here"
+        return Check("state.dir", State.FAIL, found, "Name a path that begins with /, or set HOME.")
     there = next(place for place in (directory, *directory.parents) if place.exists())
     try:
         private_directory(directory, directory, make=False)

@@ -8,6 +8,8 @@ from typing import Any
 from samzapy.model.states import TaskState
 from samzapy.plan.totals import Totals
 
+ASIDE = {"dead_letters": "set aside", "skipped": "skipped", "too_late": "too late for a window"}
+
 
 def line_of(status: Mapping[str, Any], totals: Totals, unanswered_s: float | None, width: int) -> str:
     """The line at the bottom: `unanswered_s`: for how long Kafka has not answered; `width`: columns of the terminal."""
@@ -34,7 +36,7 @@ def summary_of(totals: Totals, restarts: int, seconds: float, has_stages: bool =
     it had not committed was processed again, and counts again. `has_stages`: records went through internal topics, too."""
     records = totals.of("processed")
     rate = f", {records / seconds:,.0f} records/s" if seconds > 0 else ""
-    aside = [f"{totals.of(name):,} {words}" for name, words in (("dead_letters", "set aside"), ("skipped", "skipped")) if totals.of(name)]
+    aside = [f"{totals.of(name):,} {words}" for name, words in ASIDE.items() if totals.of(name)]
     least = "at least " if restarts else ""
     parts = [f"{least}{records:,} in", f"{totals.of('sent'):,} out", *aside]
     counts = f"{_count(totals.of('commits'), 'commit')}, {_count(restarts, 'restart')}"

@@ -127,7 +127,7 @@ def directory(value: Any) -> Path:
     try:
         path = Path(name).expanduser().absolute()
     except RuntimeError:
-        raise wrong(f"{shown(name)} begins with the home directory of a user who is not known here", "Write the path from / on, or ~/… for your own.") from None
+        raise wrong(f"{shown(name)} begins with the home directory of a user who is not known here", "Write a path that begins with /, or set HOME.") from None
     if len(os.fsencode(path)) > MAX_PATH or any(len(os.fsencode(part)) > MAX_PATH_PART for part in path.parts):
         raise wrong(f"a path of {len(str(path))} characters is too long: {shown(name)}", f"{MAX_PATH} bytes at most, {MAX_PATH_PART} between two /.")
     return path

@@ -38,7 +38,6 @@ from samzapy.config.fields import (
     TimeSource,
     Topic,
     WhenIdle,
-    directory,
     properties,
 )
 from samzapy.config.kafka_keys import GROUPS, JAVA, LOADS_CODE, OWNED
@@ -248,8 +247,10 @@ class StateSettings(Section):
     """Where local stores are."""
 
     dir: Directory = Field(
-        default_factory=lambda: directory(DEFAULT_STATE_DIR),
-        description="The directory; ~ is the home directory of the user that runs the container. Deleting it while the job is stopped is safe.",
+        DEFAULT_STATE_DIR,
+        validate_default=True,
+        description="The directory; ~ is the home directory of the user that runs the container, and a path that begins with neither ~ nor / counts from "
+        "the directory in which `samzapy` is started. Deleting it while the job is stopped is safe.",
     )
 
 
@@ -298,7 +299,7 @@ class Settings(Section):
         "refuses what was sent for it. Errors in `init`, `window()` and `end_of_stream`, and stored values that cannot be read, always stop the job.",
     )
     containers: ContainerSettings = Field(default_factory=lambda: ContainerSettings.model_validate({}), description="Containers.")
-    state: StateSettings = Field(default_factory=lambda: StateSettings.model_validate({}), description="Local state.")
+    state: StateSettings = Field({}, validate_default=True, description="Local state.")
     spark: SparkSettings = Field(default_factory=lambda: SparkSettings.model_validate({}), description="Spark.")
     web: WebSettings = Field(default_factory=lambda: WebSettings.model_validate({}), description="The web listener.")
 

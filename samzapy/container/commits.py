@@ -43,7 +43,7 @@ class Commits:
 
     Attributes:
         slow: tells people that brokers are.
-        done: records that were processed, skipped, set aside and sent with the commits so far, whatever became of the tasks since.
+        done: records that were processed, skipped, set aside, too late for a window and sent with the commits so far, whatever became of the tasks since.
     """
 
     def __init__(
@@ -121,9 +121,7 @@ class Commits:
                 self._inputs.read_only(self._search.suspects)
                 self.slow.look(contents)
             for task in tasks:
-                task.counts.stand()
-                for task_input in task.inputs:
-                    self.done.update(task_input.counts_stand())
+                self.done.update(task.counts_stand())
             self._count_sent()
         self._transaction.committed()
         self.last_at = self._clock.monotonic()

@@ -187,6 +187,7 @@ class TaskInstance:
     announced: set[str] = field(default_factory=set)  # internal topics whose readers were told in the open transaction that it is idle no more
     takes_raw_records: bool = False  # its process_batch takes records that are not decoded: a program of streams
     counts: OperatorCounts = field(default_factory=OperatorCounts)
+    late_stood: int = 0  # records that were too late for a window of its program, as committed
     unread_deletions: dict[str, dict[str, str]] = field(default_factory=dict)  # by str(TopicPartition), what is told (container/unread_deletions.py)
 
     @property
@@ -238,6 +239,17 @@ class TaskInstance:
         if self.time is None:
             return {}, {}
         return {str(i.partition): i.lane.mark for i in self.inputs if i.lane is not None}, self.time.kept
+
+    def counts_stand(self) -> Counter[str]:
+        """What was counted is committed. Returns what came since the last commit."""
+        self.counts.stand()
+        done: Counter[str] = Counter()
+        for task_input in self.inputs:
+            done.update(task_input.counts_stand())
+        if self.takes_raw_records and self.user is not None:
+            before, self.late_stood = self.late_stood, sum(self.user.late.values())  # type: ignore[attr-defined]
+            done["too_late"] = self.late_stood - before
+        return done
 
     def condemned(self) -> dict[str, tuple[int, ...]]:
         """For its checkpoint: by str(TopicPartition) the condemned records, where there are any."""

@@ -17,7 +17,7 @@ from samzapy.container.settled_clock import SettledClock
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInput, TaskInstance
 from samzapy.container.watermark import Lane, TaskTime
-from samzapy.model.event_time import MILLISECONDS, LaneMark, as_utc, looks_like_seconds
+from samzapy.model.event_time import MILLISECONDS, NEVER, LaneMark, as_utc, looks_like_seconds
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Clock, Message
 
@@ -42,6 +42,7 @@ class Times:
         self._clock = clock
         self._wall = SettledClock(clock)
         self._warned: set[str] = set()  # topics whose times look like seconds
+        self._new: set[str] = set()  # topics that came to inputs whose time has begun
         self._ahead: set[TopicPartition] = set()  # whose processing time is far ahead of the clock
 
     def begin(self, task: TaskInstance) -> None:
@@ -53,7 +54,9 @@ class Times:
         task.time = time = TaskTime()
         marks = {one.partition: task.committed.inputs[str(one.partition)].time for one in timed}
         lanes = [self._lane(one, marks[one.partition] or LaneMark(), time) for one in timed]
-        time.begin(lanes, self._sets, task.committed.watermarks, [partition for partition, mark in marks.items() if mark is None])
+        new = [partition for partition, mark in marks.items() if mark is None]
+        time.begin(lanes, self._sets, task.committed.watermarks, new)
+        self._warn_of_new(time, new)
 
     def _lane(self, task_input: TaskInput, mark: LaneMark, time: TaskTime) -> Lane:
         spec, partition, now_ms = task_input.spec, task_input.partition, self._wall.now_ms
@@ -112,6 +115,20 @@ class Times:
         for time in self._times():
             for stage in time.stages:
                 stage.follow(now_s)
+
+    def _warn_of_new(self, time: TaskTime, new: Sequence[TopicPartition]) -> None:
+        """Once for a topic that comes to inputs whose time has begun: its records of before are late."""
+        for stage in time.stages:
+            begun = stage.watermark != NEVER
+            for lane in stage.lanes:
+                partition, is_joining = lane.partition, isinstance(lane, LaneTime) and lane.partition in new and not lane.rules.by_clock
+                if begun and is_joining and partition.topic not in self._new:
+                    self._new.add(partition.topic)
+                    LOG.warning(
+                        "%s is new beside inputs whose event time has come to %s: its records with earlier times come too late for windows that have closed. "
+                        "To count them, stop, `samzapy reset JOB.yaml --execute`, and run: all inputs are read again",
+                        partition, as_utc(stage.watermark),
+                    )  # fmt: skip
 
     def _warn_of_seconds(self, lane: Lane) -> None:
         """Once for a topic, unless a later record of the partition already says otherwise."""

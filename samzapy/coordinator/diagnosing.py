@@ -126,7 +126,8 @@ def job_facts(
             ContainerFacts(
                 number=number, host=c["host"] or "", tasks=len(c["tasks"]), loop=c["loop"],
                 deaths=len(died), dying_s=(now_ms - died[0]["at_ms"]) / 1000 if died else 0.0, is_dying=is_dying([e["at_ms"] for e in died], now_ms),
-                **(died[-1]["end"] if died else {}), silent_s=float(now.get("silent_s", 0.0)), at=str(now.get("at", "")),
+                **(died[-1]["end"] if died else {"why": (c["last_restart"] or {}).get("reason", "")}),
+                silent_s=float(now.get("silent_s", 0.0)), at=str(now.get("at", "")),
                 record=str(now.get("record", "")), is_searching=report.get("under_way") is not None,
                 decide_s=took,
                 held_s=float(held[-1].get("seconds", 0.0)) if held else 0.0, held_at=str(held[-1]["at"]) if held else "",

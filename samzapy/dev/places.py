@@ -20,16 +20,27 @@ Progress = Callable[[str], None]
 
 
 def cache_dir() -> Path:
+    """
+    Raises:
+        ConfigurationError: nobody knows where it is.
+    """
     return _xdg("XDG_CACHE_HOME", ".cache")
 
 
 def state_dir() -> Path:
+    """
+    Raises:
+        ConfigurationError: nobody knows where it is.
+    """
     return _xdg("XDG_STATE_HOME", ".local/state")
 
 
 def _xdg(variable: str, below_home: str) -> Path:
     named = os.environ.get(variable, "")
-    root = Path(named) if os.path.isabs(named) else Path.home() / below_home
+    try:
+        root = Path(named) if os.path.isabs(named) else Path.home() / below_home
+    except RuntimeError:
+        raise ConfigurationError(f"the home directory of user {os.getuid()} is not known.", f"Set HOME, or {variable}.") from None
     return root / "samzapy"
 
 

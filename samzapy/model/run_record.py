@@ -20,7 +20,7 @@ MAX_EVENTS, MAX_EVENT_TEXT = 200, 300
 MAX_ERRORS = 20
 MAX_KEYS = 1000  # of a configuration
 MAX_TEXT = 1000
-COUNTED = ("processed", "sent", "skipped", "dead_letters", "commits", "restarts")
+COUNTED = ("processed", "sent", "skipped", "dead_letters", "too_late", "commits", "restarts")
 
 
 def history_key(run_id: str) -> bytes:
@@ -41,7 +41,7 @@ class RunRecord:
             ended without a word); "": it goes on.
         ended_by: who or what ended it, in words.
         error, remedy: of a run that failed.
-        counts: records processed, sent, skipped, set aside; commits; restarts of containers. Of all its processes, as far as they told.
+        counts: records processed, sent, skipped, set aside, too late for a window; commits; restarts of containers. Of all its processes, as far as they told.
         events: what happened, the newest MAX_EVENTS: at_ms, kind, what, text, container.
         errors: errors of records by line, those that occurred last first: type, place, count, first_ms, last_ms, text, record.
     """

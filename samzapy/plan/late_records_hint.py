@@ -18,27 +18,27 @@ Counts = tuple[int, int]  # records that came to a window; those of them that we
 
 
 class WindowCounts:
-    """What windows of each task got in the last minute, and how much of it was too late. `look` is called every ten seconds."""
+    """What windows of each task got in the last minute, and how much of it was too late. `look` is called every ten seconds. A process counts from 0, so
+    what it counted before the first look at it counts, too: a backlog is often read in less than ten seconds."""
 
     def __init__(self) -> None:
         self._marks: dict[tuple[str, str], deque[Counts]] = {}
 
     def look(self, tasks: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Counts]]:
         """By task and window. `tasks`: as status has them."""
-        marks: dict[tuple[str, str], deque[Counts]] = {}
         counts: dict[str, dict[str, Counts]] = {}
         for task in tasks:
             for window, counted in (task.get("operators") or {}).items():
                 if "late" not in counted:
                     continue
                 place = (task["name"], window)
-                marks[place] = seen = self._marks.get(place) or deque(maxlen=LOOKS + 1)
+                seen = self._marks.setdefault(place, deque([(0, 0)], maxlen=LOOKS + 1))
                 now = (counted["in"], counted["late"])
-                if seen and (now[0] < seen[-1][0] or now[1] < seen[-1][1]):  # another process counts, from 0
+                if now[0] < seen[-1][0] or now[1] < seen[-1][1]:  # another process counts
                     seen.clear()
+                    seen.append((0, 0))
                 seen.append(now)
                 counts.setdefault(task["name"], {})[window] = now[0] - seen[0][0], now[1] - seen[0][1]
-        self._marks = marks
         return counts
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-OF_TASKS = ("processed", "skipped", "dead_letters")
+OF_TASKS = ("processed", "skipped", "dead_letters", "too_late")
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Totals:
                     self._add(f"{of} {task['name']}", name, int(task.get(name, 0)))
 
     def of(self, name: str) -> int:
-        """commits, sent, processed, skipped or dead_letters."""
+        """commits, sent, processed, skipped, dead_letters or too_late (for a window)."""
         return self.counts.get(name, 0)
 
     def _add(self, of: str, name: str, now: int) -> None:

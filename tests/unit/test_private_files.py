@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from samzapy.api.errors import ConfigurationError, SamzapyError
+from samzapy.config.errors import ConfigError
+from samzapy.config.load import load_job
 from samzapy.coordinator.token import delete_old_tokens, delete_token, read_token, token_path, write_token
-from samzapy.dev.places import made
+from samzapy.dev.places import made, state_dir
 from samzapy.private_files import check_entries, private_directory
 from samzapy.store.directory import LocalStoreDirectory, store_path, tasks_there
 from samzapy.store.rocks import RocksEngine
+from tests.unit.cli.test_main import exit_code
 
 LEVELS = ("cluster", "localhost", "job-1", "Partition 0", "store")
 
@@ -119,6 +122,31 @@ def test_a_place_for_a_broker_that_is_none_is_told_in_plain_words() -> None:
     for path, told in words.items():
         with pytest.raises(ConfigurationError, match=told):
             made(Path(path), "a broker")
+
+
+def test_a_user_without_a_home_is_told_what_to_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A container image whose user id is in no file of users."""
+
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    for variable in ("HOME", "XDG_STATE_HOME", "SAMZAPY_STATE"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(ConfigurationError, match=r"the home directory of user \d+ is not known") as refused:
+        state_dir()
+    assert refused.value.remedy == "Set HOME, or XDG_STATE_HOME."
+    job = tmp_path / "job.yaml"
+    job.write_text("job: a\ntask: tests.unit.config.conftest:Good\nkafka: {bootstrap.servers: 'b:1'}\ninputs: [{topic: a}]\n")
+    with pytest.raises(
+        ConfigError, match=r"state\.dir: '~/\.samzapy/state' begins with the home directory of a user who is not known here"
+    ):
+        load_job([job])
+    assert 0 == len(load_job([job], [f"state.dir={tmp_path}"]).settings.stores)
+    assert 1 == exit_code(["doctor"])
+    assert "fail  state.dir: '~/.samzapy/state' begins with the home directory" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("level", [4, 5, 6])

@@ -57,8 +57,9 @@ def test_a_new_process_of_a_container_counts_on() -> None:
         totals.take(reports)
     assert [5, 17, 16, 2] == [totals.of(name) for name in ("commits", "sent", "processed", "dead_letters")]
     assert "records: at least 16 in, 17 out, 2 set aside; 5 commits, 1 restart; 1 min 4 s, 0 records/s" == summary_of(totals, 1, 64.0)
-    assert summary_of(totals, 0, 64.0).startswith("records: 16 in, 17 out"), "no container has died: all was reported"
-    assert summary_of(totals, 1, 64.0, has_stages=True).startswith("records: at least 16 in, 17 out, 2 set aside (internal topics included); 5 commits")
+    totals.take({2: {**report(1, 0, 4), "committed": {"processed": 4, "too_late": 3}}})
+    assert summary_of(totals, 0, 64.0).startswith("records: 20 in, 17 out, 2 set aside, 3 too late for a window; 6 commits"), "all was reported"
+    assert "2 set aside, 3 too late for a window (internal topics included); 6 commits" in summary_of(totals, 1, 64.0, has_stages=True)
 
 
 def test_restores_that_are_done_are_told() -> None:

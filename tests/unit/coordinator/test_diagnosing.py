@@ -64,6 +64,18 @@ def test_tasks_that_were_rebuilt_after_a_death_are_told_and_those_of_a_start_are
     scene.close()
 
 
+def test_why_a_container_ended_is_told_as_long_as_a_record_is_searched_for() -> None:
+    """Its death is forgotten after ten minutes; while it is searched for, the hint said "without a known reason" beside the reason in `status`."""
+    scene = Well()
+    scene.play()
+    status = scene.roster.status()
+    status["containers"][1]["last_restart"] = {"at_ms": 0, "process": "host-1", "reason": "killed by SIGKILL"}
+    scene.roster.diagnosing.look(status, {1: {"under_way": ["in", 0, 1, 2]}})
+    (hint,) = [hint for hint in scene.roster.diagnosing.to_json() if hint["code"] == "searching"]
+    assert str(hint["sentence"]).startswith("Container 1 ended (killed by SIGKILL), and was started again.")
+    scene.close()
+
+
 def test_records_that_are_almost_all_too_late_are_told() -> None:
     scene = Well()
     scene.play()

@@ -21,7 +21,8 @@ def looked(*looks: list[dict[str, Any]]) -> list[Finding]:
 
 
 def test_a_partition_whose_records_are_almost_all_too_late_is_named_with_what_to_do() -> None:
-    (finding,) = looked(tasks((1000, 0), (500, 100)), tasks((2000, 1), (600, 195)))
+    first = tasks((1000, 0), (500, 100))
+    (finding,) = looked(*[first] * (LOOKS + 1), tasks((2000, 1), (600, 195)))
     assert finding.sentence == "95 % of the records that Partition 1 got for clicks in the last minute were too late, and are not counted."
     assert (finding.code, finding.about, dict(finding.evidence)) == ("too-late", "clicks", {"too_late": 95, "records": 100, "tasks": 1})
     assert "watermark_delay" in finding.remedy
@@ -30,11 +31,20 @@ def test_a_partition_whose_records_are_almost_all_too_late_is_named_with_what_to
 
 
 def test_what_is_healthy_or_not_known_raises_no_hint() -> None:
-    assert [] == looked(tasks((1000, 1000)))  # one look says nothing of the last minute
     assert [] == looked(tasks((0, 0)), tasks((1000, 100)))
     assert [] == looked(tasks((0, 0)), tasks((19, 19))), "too few"
-    assert [] == looked(tasks((1000, 1000)), tasks((30, 30))), "another process, which counts from 0"
+    assert [] == looked(tasks((1000, 1000)), tasks((30, 10))), "another process, which counts from 0"
+    assert [] == looked(tasks((1000, 1000)), [{"name": "Partition 0"}], *[tasks((1000, 1000))] * LOOKS), (
+        "a report without operators is no new process"
+    )
     assert [] == looked([{"name": "Partition 0"}], [{"name": "Partition 0", "operators": None}])
+
+
+def test_a_backlog_that_was_read_before_the_first_look_counts() -> None:
+    (finding,) = looked(tasks((1000, 990)))
+    assert dict(finding.evidence) == {"too_late": 990, "records": 1000, "tasks": 1}
+    assert 1 == len(looked(*[tasks((1000, 990))] * LOOKS)), "long enough to be told"
+    assert 1 == len(looked(tasks((5000, 0)), tasks((30, 30)))), "another process, whose first records were too late"
 
 
 def test_it_is_of_the_last_minute_alone() -> None:

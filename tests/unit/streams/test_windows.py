@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from samzapy.api.errors import ConfigurationError, TaskError
+from samzapy.api.errors import ConfigurationError, TaskError, TransactionAborted
 from samzapy.container.times import Times
 from samzapy.container.watermark import StageTime, TaskTime
 from samzapy.failpoints import Crash
@@ -518,6 +518,60 @@ def test_late_is_judged_by_the_time_of_the_task_not_of_the_partition() -> None:
         assert (told(h, 1000), h.late("counts")) == ([("k", 10, 2)], 0)
         feed(h, [("k", 49, 0), ("k", 55, 0)], 1000, topic="b")
         assert h.late("counts") == 1
+
+
+def test_a_run_counts_what_was_too_late_once_however_often_it_was_read() -> None:
+    app = App()
+    source(app).window(tumbling("10s")).count("counts").to("out")
+    with Harness(app) as h:
+        feed(h, [("k", 100, 0)], 1000)
+        for aborted in (False, True, False):
+            h.send("s", {"at": T0 + 1000, "v": 0}, key="k")
+            if aborted:
+                h.run(commit=False)
+                h.container._rollback.after(TransactionAborted("for this test"))
+                while h.container.is_starting:
+                    h.container.step(0.0)
+            h.run()
+        assert (h.container.status()["committed"]["too_late"], h.late("counts")) == (3, 3)
+
+
+def test_an_input_that_joins_windows_whose_time_has_come_far_is_warned_of_and_its_old_records_are_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def program(*topics: str, apart: bool = False) -> App:
+        app = App()
+        first, *rest = (source(app, topic) for topic in topics)
+        for n, other in enumerate(rest):
+            if apart:
+                other.window(tumbling("10s")).count(f"counts-{n}").to("out")
+            else:
+                first = first.merge(other)
+        first.window(tumbling("10s")).count("counts").to("out")
+        return app
+
+    def warned() -> list[str]:
+        return [line for line in caplog.messages if "is new beside inputs" in line]
+
+    with Harness(program("s"), tasks=2) as h:
+        h.restart(program("s", "early"))  # nothing has been read: no record can be late
+        for topic in ("s", "early"):
+            feed(h, [(key, 100, 0) for key in "abcdef"], 1000, topic=topic)
+        h.restart(program("s", "early"))
+        assert warned() == []
+        h.restart(program("s", "early", "other"))
+        (warning,) = warned()
+        assert warning.startswith(
+            "other[0] is new beside inputs whose event time has come to 2020-09-14 00:01:40 UTC: its records with earlier times come too late"
+        )
+        feed(h, [("a", 1, 0)], 1000, topic="other")
+        assert h.container.status()["committed"]["too_late"] == 1
+        h.restart(program("s", "early", "other"))
+        assert len(warned()) == 1, "it is no longer new"
+    with Harness(program("s")) as h:
+        feed(h, [("a", 100, 0)], 1000)
+        h.restart(program("s", "other", apart=True))
+        assert len(warned()) == 1, "it has windows of its own"
 
 
 def test_time_that_passes_without_a_record_fires_windows() -> None:

@@ -17,7 +17,7 @@ function Run({ id }) {
   return html`<div>
     ${run.error && html`<p class="bad">${run.error}<br />${run.remedy}</p>`}
     <dl class="facts"><dt>process</dt><dd>${run.pid} on ${run.host}, samzapy ${run.version}</dd><dt>started</dt><dd class="mono">${run.how}</dd>
-      <dt>records</dt><dd>${["processed", "sent", "set aside", "skipped"].map((word) => `${number(run.counts[word.replace("set aside", "dead_letters")])} ${word}`).join(", ")}; ${number(run.counts.commits)} commits</dd></dl>
+      <dt>records</dt><dd>${["processed", "sent", "set aside", "skipped"].map((word) => `${number(run.counts[word.replace("set aside", "dead_letters")])} ${word}`).join(", ")}${run.counts.too_late ? `, ${number(run.counts.too_late)} too late for a window` : ""}; ${number(run.counts.commits)} commits</dd></dl>
     <h2>Configuration, compared with the run before</h2>
     ${run.problem ? html`<p class="soft">${run.problem}</p>` : run.changes.length ? html`<${Changes} rows=${run.changes} />` : html`<p class="soft">the same</p>`}
     ${run.errors.length > 0 && html`<h2>Errors of records</h2><ul>${run.errors.map((e) => html`<li><span class="mono">${e.place}</span> ${number(e.count)} × ${e.text || e.type}</li>`)}</ul>`}
