@@ -52,7 +52,8 @@ def test_a_run_tells_how_it_was_started_and_who_ended_it() -> None:
     (told,) = runs(run)
     assert ("STOPPED", "ann (127.0.0.1)", "") == (told.outcome, told.ended_by, told.error)
     assert told.began_ms <= told.ended_ms
-    assert {"processed": 6, "sent": 0, "skipped": 0, "dead_letters": 0, "too_late": 0, "commits": 1, "restarts": 0} == told.counts, "1 + 1 by heartbeat, 5 in the last report"
+    counts = {"processed": 6, "sent": 0, "skipped": 0, "dead_letters": 0, "too_late": 0, "commits": 1, "restarts": 0}
+    assert counts == told.counts, "1 + 1 by heartbeat, 5 in the last report"
     assert {"container 0 runs as process 7 on h", "the job is FINISHED"} <= {str(e["text"]) for e in told.events}
 
 
