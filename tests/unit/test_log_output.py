@@ -67,8 +67,13 @@ def test_a_pipe_that_nobody_reads_stops_no_writer_and_the_lines_that_are_lost_ar
             clock.advance(BLOCKED_S)
         for n in range(1, LINES):
             output.write(b"line %d\n" % n)
-        output.wait_for_room()  # for no reader who takes nothing
-        note = output.note()
+        waiting = threading.Thread(target=output.wait_for_room)  # for no reader who takes nothing
+        waiting.start()
+        while waiting.is_alive():  # the write that nobody takes may begin only now, by this clock
+            clock.advance(BLOCKED_S)
+            waiting.join(0.01)
+        while not (note := output.note()).startswith("standard error has not been read"):
+            clock.advance(BLOCKED_S)
         found = read_to_the_end(output, reader)
 
     assert note.startswith("standard error has not been read for ")
