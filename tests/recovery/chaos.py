@@ -57,6 +57,7 @@ STORMY = (
 )  # fmt: skip
 BROKER_AWAY_S = 6.0
 ZOMBIE_S = 5.0  # in which a container that was stopped beyond its lease has to end when it wakes
+ENDS_S = 120.0  # in which a job that cannot go on ends, on a busy machine
 FLUSHED_S = 30.0  # in which every store is flushed, which is done each ten seconds: until then a full disk and damaged files must have been met
 LOCAL, SPARK = "local", "Spark"
 
@@ -275,6 +276,11 @@ def _damage(world: World, step: Step, _: float) -> bool:
     return True
 
 
+def _said_full(world: World) -> int:
+    """How often the first job's log tells of a full disk."""
+    return world.first.job.log_tail(1 << 30).count("SZ403")
+
+
 def _disk_full(world: World, step: Step, _: float) -> bool:
     """Fill the first job's disk until the job stops for it, then make room and start it again."""
     assert world.disk is not None, "the disk is not ours to fill"
@@ -282,6 +288,7 @@ def _disk_full(world: World, step: Step, _: float) -> bool:
     fault_run.whole()
     fault = world.note(step.kind, "the first job's disk")
     fault.gone = frozenset(p.pid for p in fault_run.processes().containers.values())
+    before = _said_full(world)
     with ballast.open("wb", buffering=0) as file:
         try:
             while True:
@@ -291,8 +298,10 @@ def _disk_full(world: World, step: Step, _: float) -> bool:
     deadline = time.monotonic() + FLUSHED_S
     while fault_run.job.exited() is None and time.monotonic() < deadline:
         world.passed(0.1)
-    code = fault_run.job.exited()
     ballast.unlink()
+    while fault_run.job.exited() is None and _said_full(world) > before and time.monotonic() < deadline + ENDS_S:
+        world.passed(0.1)  # what met the full disk is on its way to its end, which takes long on a busy machine
+    code = fault_run.job.exited()
     if code is not None:
         fault_run.job.wait()
         if code != 1 or "SZ403" not in fault_run.job.log_tail(20_000):
