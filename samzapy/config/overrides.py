@@ -5,6 +5,7 @@ Dots part the path, except inside `kafka` and `spark.conf`, whose own keys are d
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from samzapy.config.errors import Problem
@@ -42,6 +43,10 @@ def apply_set(root: Node, number: int, text: str, folder: Path, problems: list[P
     if not value.strip() and path[0] not in FREE:  # an unset variable of a shell: `id=` would mean the job with the default id
         said = "Give it a value; an empty text is '\"\"', and null leaves the key at its default."
         problems.append(source.place(0, len(key) + 1).problem(path, "the value is empty", said))
+        return root
+    if not value.lstrip().startswith(("'", '"', "[", "{")) and (comment := re.search(r"(?:^|\s)#", value)):
+        said = "Put the value in quotes, within those of the shell: --set 'KEY=\"a #1\"'."
+        problems.append(source.place(0, len(key) + comment.end()).problem(path, "text after # is a comment in YAML, and would be left out", said))
         return root
     try:
         node = _value(source, number, len(key) + 1, value, path, problems)

@@ -158,6 +158,8 @@ def test_set_takes_yaml_scalars_and_items_by_index(folder: Path) -> None:
         ("id=", "--set:1:4: error: id: the value is empty"),
         ("containers.count= ", "--set:1:18: error: containers.count: the value is empty"),
         ("a..b=1", "--set:1:3: error: an empty part"),
+        ("kafka.client.id=a #1", "--set:1:19: error: kafka.client.id: text after # is a comment in YAML, and would be left out"),
+        ("kafka.client.id=#1", "--set:1:17: error: kafka.client.id: text after # is a comment"),
         ("params.a=[1", "--set:1:12: error: this is not YAML"),
         ("task.commit.ms=5", "In samzapy it is `commit.interval`"),
     ],
