@@ -165,6 +165,11 @@ class TopicFacts:
         return kept if kept >= 0 and "delete" in self.config.get("cleanup.policy", "delete") else None
 
     @property
+    def gives_times(self) -> bool:
+        """Whether its records get the time at which they arrive, whatever they were sent with."""
+        return self.config.get("message.timestamp.type") == "LogAppendTime"
+
+    @property
     def delete_retention_ms(self) -> int | None:
         """For how long compaction leaves deletions; None: the topic is not compacted."""
         kept = int(self.config.get("delete.retention.ms", DEFAULT_DELETE_RETENTION_MS))

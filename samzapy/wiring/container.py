@@ -115,7 +115,7 @@ def container_spec(
         outputs={
             o.topic: OutputSpec(
                 o.topic, serde(o.key, o.topic, KEY), serde(o.value, o.topic, VALUE), topics[o.topic].partitions, topics[o.topic].max_message_bytes,
-                0 if (kept := topics[o.topic].retention_ms) is None else max(0, clock.now_ms() - kept),
+                0 if (kept := topics[o.topic].retention_ms) is None or topics[o.topic].gives_times else max(0, clock.now_ms() - kept),
             )
             for o in settings.outputs
         } | _internal_outputs(settings, topics, serdes),

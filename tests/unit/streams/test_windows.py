@@ -810,13 +810,16 @@ def test_what_windows_are_called() -> None:
 
 
 
-@pytest.mark.parametrize(("retention_ms", "is_told"), [(7 * DAY, True), (-1, False), (50 * 365 * DAY, False)])
-def test_panes_that_kafka_would_delete_at_once_are_told_of(retention_ms: int, is_told: bool, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("retention_ms", "times", "is_told"),
+    [(7 * DAY, "CreateTime", True), (7 * DAY, "LogAppendTime", False), (-1, "CreateTime", False), (50 * 365 * DAY, "CreateTime", False)],
+)
+def test_panes_that_kafka_would_delete_at_once_are_told_of(retention_ms: int, times: str, is_told: bool, caplog: pytest.LogCaptureFixture) -> None:
     app = App()
     source(app).window(tumbling("10s")).count("counts").to("out")
     with Harness(app) as h:
         h.log.admin().delete(["out"])
-        h.log.admin().create([TopicSpec("out", 1, {"retention.ms": str(retention_ms)})])
+        h.log.admin().create([TopicSpec("out", 1, {"retention.ms": str(retention_ms), "message.timestamp.type": times})])
         feed(h, [("k", 1, 0), ("k", 20, 0), ("k", 40, 0)], 1000)
         told_of = [record.message for record in caplog.records if "older than its retention.ms" in record.message]
         assert len(told_of) == is_told
