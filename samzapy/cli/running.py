@@ -146,7 +146,7 @@ class Run:
         coordinator: JobCoordinator | None = None
         try:
             if not self._how.local and not self._how.takeover:  # the run that is replaced may hold the slots until it is fenced
-                self._check_slots(wanted.containers, launcher.slots())
+                self._check_slots(wanted.containers, launcher.slots(wanted.containers))
             for name in create_topics(settings, log, self._job.clock) if self._how.creates else ():
                 say(f"created {name}")
             tasks = prepare_topics(settings, log, self._job.clock)

@@ -109,7 +109,7 @@ class OnThisHost:
     def leaving(self) -> Collection[str]:
         return ()
 
-    def slots(self) -> int | None:
+    def slots(self, needed: int) -> int | None:
         return None
 
 

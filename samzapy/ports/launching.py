@@ -21,8 +21,8 @@ class ContainerHandle(Protocol):
 class Launcher(Protocol):
     """Starts containers: as child processes or as Spark tasks."""
 
-    def slots(self) -> int | None:
-        """How many containers can run at once; None = no limit known. May wait for hosts to register."""
+    def slots(self, needed: int) -> int | None:
+        """How many containers can run at once; None = no limit known. May wait for hosts to register, longer while there are fewer slots than `needed`."""
 
     def hosts(self) -> Mapping[str, int | None]:
         """Hosts that can take containers now, with their slots (None: no limit known), without waiting.

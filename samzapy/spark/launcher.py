@@ -39,6 +39,7 @@ _GIVEN_UP_REMEDY = (
 )
 LOST_WITH_HOST = executor_lost(", with its worker or its host")
 EXECUTORS_PATIENCE_S = 60.0
+MORE_EXECUTORS_S = 30.0  # on a busy machine one executor starts that much later than another
 EXECUTORS_SETTLED_S = 3.0
 _TELL_AFTER_S = 5.0
 _POLL_S = 0.25
@@ -106,14 +107,14 @@ class SparkLauncher:
         """
         return self._ask("the hosts that Spark is about to lose are not known", lambda spark: () if self._is_local else leaving_hosts(registered(spark)))
 
-    def slots(self) -> int | None:
-        """Slots of all hosts; waits until executors have registered.
+    def slots(self, needed: int) -> int | None:
+        """Slots of all hosts; waits until executors have registered, longer while they have fewer slots than are needed.
 
         Raises:
             LauncherError: the launcher was closed, Spark's JVM died, or its master ended the application.
         """
         if not self._is_local:
-            wait_for_hosts(self.hosts, time.monotonic, time.sleep)
+            wait_for_hosts(self.hosts, needed, time.monotonic, time.sleep)
         return sum(slots or 0 for slots in self.hosts().values())
 
     def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> SparkHandle:
@@ -182,23 +183,28 @@ class SparkLauncher:
         raise LauncherError(f"{what_fails}: {why}.", remedy)
 
 
-def wait_for_hosts(hosts: Callable[[], Mapping[str, int | None]], now: Callable[[], float], sleep: Callable[[float], None]) -> None:
-    """Until some hosts have come and no more did for a while, or nothing came in `EXECUTORS_PATIENCE_S`; says so if it takes long."""
+def wait_for_hosts(
+    hosts: Callable[[], Mapping[str, int | None]], needed: int, now: Callable[[], float], sleep: Callable[[float], None]
+) -> None:
+    """Until hosts with as many slots as are needed have come and no more did for a while; or, with fewer, until none came for `MORE_EXECUTORS_S`;
+    or, with none at all, for `EXECUTORS_PATIENCE_S`. Says once if it takes long."""
     seen: Mapping[str, int | None] = {}
     since = started = now()
-    tell_at = started + _TELL_AFTER_S
+    is_told = False
     while True:
         at, found = now(), hosts()
         if found != seen:
             seen, since = found, at
-        if (seen and at - since >= EXECUTORS_SETTLED_S) or at - started >= EXECUTORS_PATIENCE_S:
+        slots = sum(needed if n is None else n for n in seen.values())
+        until = since + (EXECUTORS_SETTLED_S if slots >= needed else MORE_EXECUTORS_S) if seen else started + EXECUTORS_PATIENCE_S
+        if at >= until:
             return
-        if not seen and at >= tell_at:
-            tell_at = started + EXECUTORS_PATIENCE_S
+        if slots < needed and at >= started + _TELL_AFTER_S and not is_told:
+            is_told = True
             LOG.warning(
-                "Spark has not given this run an executor yet; waiting for up to %.0f s more. "
+                "Spark has given this run %d of the %d slots that it needs; waiting for up to %.0f s for %s executor. "
                 "Other applications may hold its cores: the master's page shows them. Ctrl-C ends the wait",
-                tell_at - at,
+                slots, needed, until - at, "another" if seen else "an",
             )
         sleep(_POLL_S)
 

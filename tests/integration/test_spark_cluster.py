@@ -75,7 +75,7 @@ def runs(launcher: SparkLauncher, tmp_path: Path) -> Iterator[Runs]:
 
 
 def test_the_slots_of_each_host(launcher: SparkLauncher) -> None:
-    assert 2 == launcher.slots()
+    assert 2 == launcher.slots(2)
     assert {A: 1, B: 1} == launcher.hosts()
     assert not launcher.leaving()
 

@@ -46,7 +46,7 @@ def test_the_directories_that_are_kept_from_cleaners_are_there(spark: SparkLaunc
 
 
 def test_slots_are_the_cores_of_the_master(spark: SparkLauncher) -> None:
-    assert 2 == spark.slots()
+    assert 2 == spark.slots(2)
     assert {"localhost": 2} == spark.hosts()
     assert not spark.leaving()
     assert "127.0.0.1" == spark.driver_host

@@ -48,8 +48,8 @@ class Links:
     def driver_host(self) -> str:
         return str(getattr(self._launcher, "driver_host", "127.0.0.1"))
 
-    def slots(self) -> int | None:
-        return self._launcher.slots()
+    def slots(self, needed: int) -> int | None:
+        return self._launcher.slots(needed)
 
     def hosts(self) -> Mapping[str, int | None]:
         return self._launcher.hosts()

@@ -318,7 +318,7 @@ class MemoryJob:
     def hosts(self) -> Mapping[str, int | None]:
         return dict.fromkeys(self._disks, 1)
 
-    def slots(self) -> int | None:
+    def slots(self, needed: int) -> int | None:
         return len(self._disks)
 
     def leaving(self) -> Collection[str]:

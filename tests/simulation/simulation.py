@@ -135,7 +135,7 @@ class SimDriver:
 
     # -- ports.Launcher ----------------------------------------------------------------------------------------------------------------
 
-    def slots(self) -> int | None:
+    def slots(self, needed: int) -> int | None:
         return sum(self.sim.hosts.values())
 
     def hosts(self) -> Mapping[str, int | None]:

@@ -47,7 +47,7 @@ class Launcher:
         self.launched: list[tuple[int, str | None]] = []
         self.payloads: list[Mapping[str, Any]] = []
 
-    def slots(self) -> int | None:
+    def slots(self, needed: int) -> int | None:
         return None
 
     def hosts(self) -> Mapping[str, int | None]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from samzapy.spark.launcher import EXECUTORS_PATIENCE_S, EXECUTORS_SETTLED_S, wait_for_hosts
+from samzapy.spark.launcher import EXECUTORS_PATIENCE_S, EXECUTORS_SETTLED_S, MORE_EXECUTORS_S, wait_for_hosts
 
 Hosts = Mapping[str, int | None]
 
@@ -25,8 +25,8 @@ class Spark:
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
-    def wait(self) -> float:
-        wait_for_hosts(self.hosts, lambda: self.now, self.sleep)
+    def wait(self, needed: int = 1) -> float:
+        wait_for_hosts(self.hosts, needed, lambda: self.now, self.sleep)
         return self.now
 
 
@@ -39,7 +39,7 @@ def test_a_full_cluster_is_waited_for_and_told_once(caplog: pytest.LogCaptureFix
     caplog.set_level(logging.WARNING)
     assert EXECUTORS_PATIENCE_S == Spark({}).wait()
     [said] = caplog.messages
-    assert "waiting for up to 55 s more" in said
+    assert "0 of the 1 slots that it needs; waiting for up to 55 s for an executor" in said
     assert "Ctrl-C ends the wait" in said
 
 
@@ -47,3 +47,17 @@ def test_a_host_that_comes_late_is_taken(caplog: pytest.LogCaptureFixture) -> No
     caplog.set_level(logging.WARNING)
     assert 20.0 + EXECUTORS_SETTLED_S == Spark({20.0: {"a": 1}}).wait()
     assert 1 == len(caplog.messages)
+
+
+def test_a_host_that_is_needed_is_waited_for_though_another_came_long_before(caplog: pytest.LogCaptureFixture) -> None:
+    assert 25.0 + EXECUTORS_SETTLED_S == Spark({1.0: {"a": 2}, 25.0: {"a": 2, "b": 1}}).wait(needed=3)
+    [said] = caplog.messages
+    assert "2 of the 3 slots that it needs; waiting for up to 26 s for another executor" in said
+
+
+def test_a_cluster_that_is_too_small_is_not_waited_for_much_longer() -> None:
+    assert 1.0 + MORE_EXECUTORS_S == Spark({1.0: {"a": 2}}).wait(needed=3)
+
+
+def test_hosts_without_a_known_limit_are_enough() -> None:
+    assert 1.0 + EXECUTORS_SETTLED_S == Spark({1.0: {"a": None}}).wait(needed=3)
