@@ -26,3 +26,8 @@ class SettledClock:
                 return self._seen_ms + passed_ms
         self._seen_s, self._seen_ms, self._set_s = now_s, now_ms, None
         return now_ms
+
+    def put_ms(self) -> int:
+        """When a store's entry that is put now counts as put: by the clock as it is, if that is later. Else it would lose as much of its `ttl` as the
+        clock was set ahead by, once the clock is followed."""
+        return max(self.now_ms(), self._clock.now_ms())

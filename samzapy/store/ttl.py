@@ -24,18 +24,19 @@ _NOTHING: Any = object()
 class _TimedSerde:
     """A serde of values whose bytes are in the local form. What has expired decodes to `_EXPIRED`."""
 
-    def __init__(self, serde: Serde, ttl_ms: int, now_ms: Callable[[], int]) -> None:
-        self._serde, self._ttl_ms, self._now_ms = serde, ttl_ms, now_ms
+    def __init__(self, serde: Serde, ttl_ms: int, now_ms: Callable[[], int], put_ms: Callable[[], int]) -> None:
+        self._serde, self._ttl_ms, self._now_ms, self._put_ms = serde, ttl_ms, now_ms, put_ms
 
     def encode(self, value: Any) -> bytes:
-        return timed(self._serde.encode(value), self._now_ms())
+        return timed(self._serde.encode(value), self._put_ms())
 
     def decode(self, data: bytes) -> Any:
         return _EXPIRED if is_expired(data, self._ttl_ms, self._now_ms()) else self._serde.decode(plain(data))
 
 
 class ExpiringStore(OverlayStore):
-    """An OverlayStore with a `ttl`. `now_ms`: the time, in milliseconds since 1970; the other arguments are those of OverlayStore."""
+    """An OverlayStore with a `ttl`. `now_ms`: the time by which entries expire, `put_ms`: when what is put now counts as put, both in milliseconds since
+    1970; the other arguments are those of OverlayStore."""
 
     __slots__ = ("_after", "_now_ms", "_timed_engine", "_ttl_ms")
 
@@ -48,11 +49,12 @@ class ExpiringStore(OverlayStore):
         *sizes: Any,
         ttl_ms: int,
         now_ms: Callable[[], int],
+        put_ms: Callable[[], int],
         **more_sizes: Any,
     ) -> None:
         self._ttl_ms, self._now_ms = ttl_ms, now_ms
         self._after = b""  # the index entry that the last `expire` came to
-        super().__init__(name, engine, key_serde, _TimedSerde(value_serde, ttl_ms, now_ms), *sizes, **more_sizes)
+        super().__init__(name, engine, key_serde, _TimedSerde(value_serde, ttl_ms, now_ms, put_ms), *sizes, **more_sizes)
 
     def get(self, key: Any, default: Any = None) -> Any:
         value = super().get(key, _NOTHING)

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -96,7 +96,7 @@ def container_spec(
     job, letters = names.job, names.dead_letters
     seconds = 1000.0
     job_folder = where.state.expanduser() / where.cluster_id / where.host / str(job)
-    stores = _store_specs(settings, topics, len(tasks), where, serdes, SettledClock(clock).now_ms)
+    stores = _store_specs(settings, topics, len(tasks), where, serdes, SettledClock(clock))
     return ContainerSpec(
         job=job,
         number=where.number,
@@ -179,7 +179,7 @@ def _store_specs(
     task_count: int,
     where: Location,
     serdes: Serdes,
-    now_ms: Callable[[], int],
+    wall: SettledClock,
 ) -> dict[str, StoreSpec]:
     stores = len(settings.stores) * max(1, -(-task_count // settings.containers.count))
     cache_bytes = int(settings.containers.memory_bytes * CACHE_SHARE / max(1, stores))
@@ -209,7 +209,7 @@ def _store_specs(
             sizes = (cache_bytes - 2 * committed_bytes, limit, named, committed_bytes)
             if ttl_ms is None:
                 return HoldingStore(name, engine, key, value, *sizes)
-            return ExpiringStore(name, engine, key, value, *sizes, ttl_ms=ttl_ms, now_ms=now_ms)
+            return ExpiringStore(name, engine, key, value, *sizes, ttl_ms=ttl_ms, now_ms=wall.now_ms, put_ms=wall.put_ms)
 
         retention = int(facts.config.get("delete.retention.ms", DEFAULT_DELETE_RETENTION_MS)) if facts else DEFAULT_DELETE_RETENTION_MS
         topic_id = facts.topic_id if facts else ""

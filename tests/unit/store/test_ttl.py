@@ -60,7 +60,7 @@ class CountedEngine(MemoryEngine):
 
 
 def store_of(engine: StoreEngine, time: Time, ttl_ms: int = TTL_MS, key: Any = STRING) -> ExpiringStore:
-    return ExpiringStore("seen", engine, key, INTEGER, 1 << 16, 1000, "Partition 3", 1 << 16, ttl_ms=ttl_ms, now_ms=time)
+    return ExpiringStore("seen", engine, key, INTEGER, 1 << 16, 1000, "Partition 3", 1 << 16, ttl_ms=ttl_ms, now_ms=time, put_ms=time)
 
 
 def commit(store: ExpiringStore) -> list[Change]:
@@ -282,4 +282,30 @@ def test_a_clock_that_is_set_ahead_for_a_moment_expires_nothing() -> None:
         h.clock._start_ms += 3 * 3_600_000
         for _ in range(8):
             h.advance(10)  # the clock stays so
+        assert ["a"] == sent(h, "a")
+
+
+def test_what_is_put_after_the_clock_was_put_right_lives_as_long_as_its_ttl() -> None:
+    with Harness(Distinct, **job(ttl="2m")) as h:
+        h.advance(60)
+        h.clock._start_ms += 240_000
+        h.advance(15)
+        assert ["a"] == sent(h, "a")
+        for _ in range(8):
+            h.advance(10)  # the clock stays so, and is followed
+        assert [] == sent(h, "a"), "it was put less than two minutes ago"
+        h.advance(121)
+        assert ["a"] == sent(h, "a"), "its ttl is over"
+
+
+def test_what_is_put_while_the_clock_is_ahead_for_a_moment_expires_late_and_never_early() -> None:
+    with Harness(Distinct, **job(ttl="2m")) as h:
+        h.advance(60)
+        h.clock._start_ms += 240_000
+        h.advance(15)
+        assert ["a"] == sent(h, "a")
+        h.clock._start_ms -= 240_000
+        h.advance(330)
+        assert [] == sent(h, "a")
+        h.advance(121)
         assert ["a"] == sent(h, "a")
