@@ -20,6 +20,7 @@ from samzapy.config.load import LoadedJob
 from samzapy.config.schema import Settings
 from samzapy.coordinator.token import read_token, token_path
 from samzapy.http_client import trust
+from samzapy.model.names import LOCALHOST
 from samzapy.model.ownership import LeaseRecord, Ledger
 from samzapy.ops.acls import explained
 from samzapy.ports import Consumer, Log
@@ -28,7 +29,6 @@ from samzapy.wiring.clients import kafka_log
 from samzapy.wiring.job_topics import job_of
 from samzapy.wiring.local_state import local_state
 
-HOST = "localhost"
 LOOK_S = 0.5
 SILENT_REMEDY = (
     "Ask again in some seconds. The run may be overloaded, suspended, or cut off from here. To stop it after a final commit, run `kill` with that process id on "
@@ -101,7 +101,7 @@ class Job:
 
     def local_state(self) -> Path:
         """Where this host keeps the job's local state, if it keeps any."""
-        return local_state(self.settings, self.cluster_id(), HOST)
+        return local_state(self.settings, self.cluster_id(), LOCALHOST)
 
     # -- its runs ----------------------------------------------------------------------------------------------------------------------
 

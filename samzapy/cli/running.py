@@ -41,6 +41,7 @@ from samzapy.kafka.own_certificate import own_certificate
 from samzapy.log_form import TEXT
 from samzapy.log_output import notes
 from samzapy.memory import exclude_what_is_there
+from samzapy.model.names import LOCALHOST
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.acls import warn_of_missing
 from samzapy.ops.made_again import refuse_to_make_again
@@ -60,7 +61,6 @@ from samzapy.web.live import Live
 from samzapy.web.looking import Looking
 from samzapy.wiring.container import trace_path
 from samzapy.wiring.coordinator import (
-    LOCALHOST,
     container_payload,
     coordinator_settings,
     inline_launcher,

@@ -19,7 +19,7 @@ from samzapy.cli.lines import value_of
 from samzapy.cli.output import unescaped
 from samzapy.cli.state_of_windows import Entry, WindowStore, window_of
 from samzapy.cli.tables import print_table
-from samzapy.model.names import task_name
+from samzapy.model.names import LOCALHOST, task_name
 from samzapy.ops.exact_json import exact, from_base64
 from samzapy.ops.inspection import changelog_of, committed_entries
 from samzapy.ops.local_stores import NO_LOCAL_STORE, LocalState, StoreReport
@@ -150,7 +150,7 @@ def verify(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: As
 
 def _local(job: Job) -> Any:
     job.refuse_running()
-    return LocalState(job.settings, list(job.loaded.folders), "localhost", job.log, job.clock)
+    return LocalState(job.settings, list(job.loaded.folders), LOCALHOST, job.log, job.clock)
 
 
 def _progress(what: str, have: int, need: int, seconds: float) -> None:

@@ -36,6 +36,7 @@ from samzapy.container.stuck_hook import user_frames
 from samzapy.ids import random_id
 from samzapy.memory import exclude_what_is_there, resident_bytes
 from samzapy.model.caution import Piece
+from samzapy.model.names import LOCALHOST
 from samzapy.model.states import ContainerOutcome, ContainerState
 from samzapy.plan import restarts
 from samzapy.plan.lag import has_read_checkpoint
@@ -47,7 +48,6 @@ PUBLISH_S = 0.25
 WAITS_S = 5.0
 SLOW_S = 1.0  # a hook that runs as long is told of
 TELL_AGAIN_S = 60.0
-LOCALHOST = "localhost"  # how a container beside its driver is called
 
 Build = Callable[[Assignment, str, Supervision], Container]
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from samzapy.api import exit_codes
 from samzapy.container.process import run_entry
-from samzapy.local.launcher import LOCALHOST, OnThisHost
+from samzapy.local.launcher import OnThisHost
+from samzapy.model.names import LOCALHOST
 from samzapy.model.process_end import ProcessEnd, exited
 
 LOG = logging.getLogger("samzapy")

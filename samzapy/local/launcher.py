@@ -27,10 +27,10 @@ from typing import Any, Protocol
 import samzapy
 from samzapy.api.errors import LauncherError
 from samzapy.log_form import JSON, document_of, json_line
+from samzapy.model.names import LOCALHOST
 from samzapy.model.process_end import ProcessEnd, ended_with, other
 from samzapy.relayed_lines import bounded_lines
 
-LOCALHOST = "localhost"
 _REAP_S = 10.0
 _LAST_WORDS_S = 1.0
 _STACK = b"(most recent call first):"

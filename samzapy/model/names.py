@@ -10,6 +10,7 @@ JOB_ID = re.compile(r"[0-9A-Za-z]+")
 TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 KAFKA = "kafka"
 PROBE_ID = "access-check"
+LOCALHOST = "localhost"  # how the host of a container is called that runs beside its driver
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from samzapy.ops.acls import also_needed
 from samzapy.ops.letters import Entry, Found, Sorting
 from samzapy.ops.newer_records import Newer, none_newer
 from samzapy.ops.replay_place import refused_by_place
-from samzapy.ops.replay_time import NOW, is_given_by, time_to_send, why_not_own
+from samzapy.ops.replay_time import NOW, time_to_send, why_not_own
 from samzapy.ports import Clock, Consumer, Log, Message, TopicFacts, TransactionalProducer
 from samzapy.readers import read_ranges
 
@@ -183,11 +183,10 @@ class DeadLetters:
     def with_new_time(self, entries: Sequence[Entry]) -> dict[str, list[Origin]]:
         """Which of these records get the current time when they are sent back, by why."""
         found: dict[str, list[Origin]] = {}
-        now_ms = self._clock.now_ms()
         for origin, timestamp_ms in {e.letter.origin: e.letter.timestamp_ms for e in entries}.items():
-            config = self._facts[origin.topic].config
-            why = why_not_own(timestamp_ms, now_ms, config)
-            if is_given_by(config):
+            topic = self._facts[origin.topic]
+            why = why_not_own(timestamp_ms, self._clock.now_ms(), topic.config)
+            if topic.gives_times:
                 found.setdefault(f"{origin.topic} gives each record the time at which it arrives", []).append(origin)
             elif why and self._may_have_new_time:
                 found.setdefault(f"{origin.topic} does not keep their own" if timestamp_ms > NOW else "they have none that can be sent", []).append(origin)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from samzapy.ports import gives_times
+
 DAY_MS, HOUR_MS = 86_400_000, 3_600_000
 NONE = -1  # of a record without a timestamp
 NOW = 0  # what a producer takes for: when it is sent
-
-
-def is_given_by(config: Mapping[str, str]) -> bool:
-    """Whether a topic with these settings gives each record the time at which it arrives."""
-    return config.get("message.timestamp.type") == "LogAppendTime"
 
 
 def why_not_own(timestamp_ms: int, now_ms: int, config: Mapping[str, str]) -> str:
@@ -19,7 +16,7 @@ def why_not_own(timestamp_ms: int, now_ms: int, config: Mapping[str, str]) -> st
 
     A limit begins a tenth of it early, at most an hour: clocks differ, and the job has yet to read the record.
     """
-    if is_given_by(config):
+    if gives_times(config):
         return ""
     if timestamp_ms <= NOW:
         return "it has no timestamp" if timestamp_ms == NONE else f"its timestamp is {timestamp_ms}, which Kafka's client cannot send"
@@ -40,6 +37,6 @@ def why_not_own(timestamp_ms: int, now_ms: int, config: Mapping[str, str]) -> st
 
 def time_to_send(timestamp_ms: int, now_ms: int, config: Mapping[str, str], may_be_new: bool) -> int:
     """Its own, or `NOW`: the topic gives one, or it may get a new one and needs it."""
-    if is_given_by(config) or (may_be_new and why_not_own(timestamp_ms, now_ms, config)):
+    if gives_times(config) or (may_be_new and why_not_own(timestamp_ms, now_ms, config)):
         return NOW
     return timestamp_ms

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from samzapy.model.names import LOCALHOST
 from samzapy.model.ownership import Ledger
 from samzapy.plan.assignment import Plan, plan
 
-LOCALHOST = "localhost"
 _LOCAL = re.compile(r"local(?:\[(?P<slots>\d+|\*)(?:,\s*\d+)?\])?")
 
 

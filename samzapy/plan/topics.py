@@ -137,10 +137,9 @@ def _not_kept(spec: TopicSpec, facts: TopicFacts) -> str:
 
 def other_times(spec: TopicSpec, facts: TopicFacts) -> str:
     """Why the records of a topic between two stages have other times than they were sent with, so that windows are wrong from now on; "" if they have not."""
-    name = "message.timestamp.type"
-    if not is_between(spec) or facts.config.get(name, INTERNAL[name]) == INTERNAL[name]:
+    if not is_between(spec) or not facts.gives_times:
         return ""
-    return f"internal topic {spec.name} has {name}={facts.config[name]} now: Kafka replaces the times of its records, and windows need these times"
+    return f"internal topic {spec.name} has message.timestamp.type=LogAppendTime now: Kafka replaces the times of its records, and windows need these times"
 
 
 def _set_policy(spec: TopicSpec, policy: str) -> str:

@@ -18,6 +18,7 @@ from samzapy.ports.log import (
     TopicOutline,
     TopicSpec,
     assigned_already,
+    gives_times,
     no_leader,
 )
 from samzapy.ports.producers import Delivered, Outgoing, PlainProducer, TransactionalProducer
@@ -59,5 +60,6 @@ __all__ = [
     "TopicSpec",
     "TransactionalProducer",
     "assigned_already",
+    "gives_times",
     "no_leader",
 ]

@@ -142,6 +142,11 @@ class TopicSpec:
     config: Mapping[str, str] = field(default_factory=dict)
 
 
+def gives_times(config: Mapping[str, str]) -> bool:
+    """Whether a topic with these settings gives each record the time at which it arrives, whatever it was sent with."""
+    return config.get("message.timestamp.type") == "LogAppendTime"
+
+
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
     """A topic as it is. `topic_id` is Kafka's own id: a topic that was deleted and made again has another. `leaderless`: the partitions that
@@ -167,7 +172,7 @@ class TopicFacts:
     @property
     def gives_times(self) -> bool:
         """Whether its records get the time at which they arrive, whatever they were sent with."""
-        return self.config.get("message.timestamp.type") == "LogAppendTime"
+        return gives_times(self.config)
 
     @property
     def delete_retention_ms(self) -> int | None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from samzapy.api.errors import LauncherError
+from samzapy.model.names import LOCALHOST
 from samzapy.model.process_end import ProcessEnd, executor_lost, exited, other
 from samzapy.spark.directories import KeptDirectories, of_driver
 from samzapy.spark.executor import run_partition
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("samzapy")
 T = TypeVar("T")
-LOCALHOST = "localhost"
 _GIVEN_UP_REMEDY = (
     "See the master's log. A standalone master gives up after 10 executors in a row that did not start: "
     "on a single host, set SPARK_MASTER_OPTS=-Dspark.deploy.maxExecutorRetries=-1 where the master starts."

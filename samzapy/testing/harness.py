@@ -29,7 +29,7 @@ from samzapy.container.container import Container
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, checkpoint_from_bytes
 from samzapy.model.dead_letter import read_letter
-from samzapy.model.names import task_name
+from samzapy.model.names import LOCALHOST, task_name
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import ContainerRecord, container_key
 from samzapy.ports import Message
@@ -44,7 +44,7 @@ from samzapy.testing.seen import Records, SeenDeadLetter, seen_letter
 from samzapy.wiring.container import Location, container_spec
 from samzapy.wiring.serdes import KEY, VALUE
 
-CONTAINER, HOST = 0, "localhost"
+CONTAINER = 0
 TURNS_WITHOUT_PROGRESS = 3
 BUILT_IN = ("processed", "skipped", "dead_letters")
 
@@ -320,7 +320,7 @@ class Harness(EventTime):
         model = self._job.topics.tasks({topic: facts.partitions for topic, facts in admin.topics(self._job.topics.decide_tasks).items()})
         self._name_owner(incarnation, run_id, tuple(model))
         self._job.serdes.ready(register=True)
-        where = Location(CONTAINER, HOST, self._scratch, "memory")
+        where = Location(CONTAINER, LOCALHOST, self._scratch, "memory")
         spec = container_spec(self._job.settings, model, topics, where, self._job.user, self._job.serdes, self.clock)
         ends = self._ends() if self._until_end else None
         container = Container(spec, incarnation, run_id, ends, self.log, self.clock)
@@ -333,7 +333,7 @@ class Harness(EventTime):
         producer = self.log.transactional_producer(job.coordinator_transactional_id)
         producer.init()
         producer.begin()
-        record = ContainerRecord(CONTAINER, self._incarnations, incarnation, tasks, run_id, HOST, os.getpid())
+        record = ContainerRecord(CONTAINER, self._incarnations, incarnation, tasks, run_id, LOCALHOST, os.getpid())
         producer.send(job.coordinator_topic, record.to_bytes(), container_key(CONTAINER), 0)
         producer.flush()
         producer.commit()

@@ -13,6 +13,7 @@ from samzapy.dev.java import find_java, java_for_spark
 from samzapy.log_form import TEXT
 from samzapy.memory import oom_kills
 from samzapy.model.job_model import TaskModel
+from samzapy.model.names import LOCALHOST
 from samzapy.model.ownership import FirstRun
 from samzapy.plan.topics import internal_topics
 from samzapy.ports import Clock, Launcher, Log
@@ -20,7 +21,6 @@ from samzapy.spark.settings import is_local
 from samzapy.wiring.container import ENTRY
 from samzapy.wiring.job_topics import JobTopics
 
-LOCALHOST = "localhost"
 SHORTEST_WAIT_S = 5.0
 
 
