@@ -85,7 +85,7 @@ class TimeSettings(Section):
     idle_timeout_ms: Idle = Field(
         300_000,
         alias="idle_timeout",
-        description="After this long without a record, samzapy asks the broker whether the partition has more. If not, time does not wait for it. `never`: it waits.",
+        description="After this long without a record, samzapy asks the broker whether the partition has more. If not, time does not wait for it; `never`: it does.",
     )
     when_idle: WhenIdle = Field(
         "hold", description="What the watermark does when no partition has records. hold: it stops; advance: it goes on at the pace of the clock."
