@@ -115,8 +115,9 @@ def restart(
 ) -> int:
     """Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded.
 
-    Code that cannot be imported is refused before any container is restarted, and so is a program with other inputs, outputs or stores, or a class that
-    cannot read what is stored. The job file is not read again: for that, stop the job and run it."""
+    Code that cannot be imported is refused before any container is restarted. So is a program with other inputs, outputs or stores, or one that cannot take
+    what the running one sends through an internal topic, and a class that cannot read what is stored. The job file is not read again: for that, stop the
+    job and run it."""
     job, left = loaded_job(file, more, sets, timeout, NOTHING, classes=True)
     return done(job, "restart", _restart(job, container, left, token_file, dry_run), as_json)
 

@@ -9,11 +9,13 @@ from samzapy.api.errors import ConfigurationError
 from samzapy.cli.job import Job
 from samzapy.cli.run_refusals import refuse_other_state
 from samzapy.config.schema import Settings
+from samzapy.model.partial_sums import are_made, are_same
 from samzapy.ops.inspection import job_in_kafka
 
-# What a program says: section of the configuration → what it has, in words; and what the job file says there, not the program.
+# What a program says: section of the configuration → what it has, in words; and what is not compared there: what the job file says, and sums.
 OF_PROGRAM = {"inputs": "inputs", "outputs": "outputs", "stores": "stores", "stages": "internal topics"}
-OF_FILE = {"inputs": (".start", ".on_out_of_range"), "stores": (".engine",)}
+APART = {"inputs": (".start", ".on_out_of_range"), "stores": (".engine",), "stages": (".sums",)}
+INTERNAL = "stages.internal."
 
 
 def refuse_new_code(job: Job, running: Callable[[], Sequence[Mapping[str, Any]]]) -> None:
@@ -43,7 +45,7 @@ def refuse_other_program(settings: Settings, now: Mapping[str, str], then: Mappi
         then: that of the run.
 
     Raises:
-        ConfigurationError: it is such a program.
+        ConfigurationError: it is such a program, or one with which partial sums would be sent that one of the two cannot take.
     """
     if settings.app is None:
         return
@@ -59,11 +61,32 @@ def refuse_other_program(settings: Settings, now: Mapping[str, str], then: Mappi
                 f"the program has the {what} {', '.join(own) or 'none'}, the running one has {', '.join(theirs) or 'none'}.",
                 "A restart can only load code that has the same inputs, outputs and stores. To change these: `samzapy stop JOB.yaml`, then `samzapy run JOB.yaml`.",
             )
+    for key in sorted(now.keys() & then.keys()):
+        if key.startswith(INTERNAL) and key.endswith(APART["stages"]):
+            _refuse_other_sums(key.removeprefix(INTERNAL).removesuffix(APART["stages"][0]), now[key], then[key])
+
+
+def _refuse_other_sums(topic: str, now: str, then: str) -> None:
+    """While containers restart one by one, those with the new code read what those with the old code send through an internal topic, and they what the new
+    ones send."""
+    if are_same(now, then):
+        return
+    if are_made(then):
+        raise ConfigurationError(
+            f"the running program sends partial sums through its internal topic {topic}, and the program as it is now cannot take them.",
+            "In the version that runs, set `combine=False` in the key_by that sends there, restart that, and let it run for a minute: it takes the sums that "
+            "wait and makes no new ones. Then `samzapy stop JOB.yaml`, and `samzapy run JOB.yaml` with the new version.",
+        )
+    if are_made(now):
+        raise ConfigurationError(
+            f"the program would send partial sums through its internal topic {topic}, and containers that still have the running one could not take them.",
+            "A restart would meet both. `samzapy stop JOB.yaml`, then `samzapy run JOB.yaml`.",
+        )
 
 
 def _of_section(section: str, rows: Mapping[str, str]) -> dict[str, str]:
-    """What the program says there. What only the job file can say is left out: a restart does not read it again."""
-    return {key: value for key, value in rows.items() if key.startswith(f"{section}.") and not key.endswith(OF_FILE.get(section, ()))}
+    """What the program says there. Left out: what only the job file can say, which a restart does not read again, and sums."""
+    return {key: value for key, value in rows.items() if key.startswith(f"{section}.") and not key.endswith(APART.get(section, ()))}
 
 
 def _names(section: str, rows: Mapping[str, str]) -> list[str]:

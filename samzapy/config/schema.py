@@ -144,8 +144,7 @@ class StoreSettings(Section):
     ttl_ms: Duration | None = Field(
         None,
         alias="ttl",
-        description="How long an entry is kept after its last put, by the clock; for ever by default. It may be set, changed and removed later; the "
-        "change also applies to entries that are already there.",
+        description="How long an entry is kept after its last put, by the clock; for ever by default. A later change also applies to what is there already.",
     )
 
 
@@ -167,14 +166,15 @@ class InternalSettings(Section):
     timed: Flag = False
     everywhere: Flag = False
     sources: tuple[str, ...] = ()
+    sums: str = ""
 
 
 class StageSettings(Section):
     """What an `app` says of its stages; nobody writes it.
 
     Attributes:
-        internal: the internal topics, by name; `sources`: the topics that the tasks read which write them;
-            `everywhere`: each record is written for every task, into its partition.
+        internal: the internal topics, by name; `sources`: the topics that the tasks read which write them; `everywhere`: each record is written
+            for every task, into its partition; `sums`: of what there may be partial sums in it, and whether they are made (streams/combining.py).
         together: topics whose records meet by key in one task, so that they must have equally many partitions.
         keeps: by store, the topics whose keys decide which task has an entry; none: every task has its own of each key. Broadcast tables are left out.
         timed: topics over which a time goes: that of windows, or of what is written into an internal topic.

@@ -22,6 +22,7 @@ import msgspec
 
 from samzapy.api.errors import RecordTooLarge, SamzapyError, StateUnreadable, TaskError, TransactionAborted
 from samzapy.model.event_time import NEVER
+from samzapy.model.partial_sums import said_of
 from samzapy.serde.basic import shown
 from samzapy.streams.compile_through import EARLIEST, early
 from samzapy.streams.graph import Graph, Node, Reader
@@ -54,6 +55,15 @@ def combined_windows(graph: Graph) -> dict[Node, WindowAggregate]:
     return {
         reader.writer: window for reader, window in partial_windows(graph).items()
         if isinstance(reader, Reader) and reader.writer.combine and not _wants_records(graph, window)
+    }  # fmt: skip
+
+
+def sums_through(graph: Graph) -> dict[str, str]:
+    """By internal topic that may have partial sums in it: of what, for the section `stages` of a job file, and whether this program makes them."""
+    made = combined_windows(graph)
+    return {
+        reader.name: said_of(window.identity, are_made=reader.writer in made)
+        for reader, window in partial_windows(graph).items() if isinstance(reader, Reader)
     }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from samzapy.plan.forgetting import (
     topic_layout_subject,
     topic_subject,
 )
+from samzapy.streams.combining import sums_through
 from samzapy.streams.graph import Graph, Keeps, Node, Source, TableSource, To, Way
 from samzapy.streams.internal import operators, stages
 from samzapy.streams.kinds import Kind
@@ -80,7 +81,7 @@ def sections(graph: Graph, streams: Mapping[str, Mapping[str, Any]], stores: Map
             **{time_subject(topics.get(s.topic, s.topic)): _time_of(s) for s in sources(graph) if isinstance(s, Source) and s.timing is not None},
         },
         topics={**topics, **{node.name: f"{job}-{node.name}" for node in readers(graph)}},
-        stages=stages(graph, topics, job),
+        stages=stages(graph, topics, job, sums_through(graph)),
         tables={topics.get(node.topic, node.topic): node.name for node in graph if isinstance(node, TableSource)},
     )
 

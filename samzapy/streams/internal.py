@@ -11,11 +11,12 @@ from samzapy.streams.walk import keepers, readers, roots_of, tables_read
 from samzapy.streams.window_nodes import WindowAggregate, sources_of
 
 
-def stages(graph: Graph, topics: Mapping[str, str], prefix: str) -> dict[str, Any]:
-    """The section `stages` of a job file. `topics`: where streams really are; `prefix`: of the internal topics: job and id."""
+def stages(graph: Graph, topics: Mapping[str, str], prefix: str, sums: Mapping[str, str]) -> dict[str, Any]:
+    """The section `stages` of a job file. `topics`: where streams really are; `prefix`: of the internal topics: job and id; `sums`: which partial sums may
+    be in them, by name."""
     named = topics_of(graph, {**topics, **{reader.name: f"{prefix}-{reader.name}" for reader in readers(graph)}})
     return {
-        "internal": {reader.name: _internal(reader, named) for reader in readers(graph)},
+        "internal": {reader.name: {**_internal(reader, named), "sums": sums.get(reader.name, "")} for reader in readers(graph)},
         "together": [sorted(named[root] for root in group) for group in _together(graph)],
         "keeps": {node.name: sorted(named[root] for root in _met_by(node)) for node in keepers(graph) if not _is_everywhere(node)},
         "timed": [list(topics) for topics in _timed(graph, named)],

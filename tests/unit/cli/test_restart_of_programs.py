@@ -15,7 +15,7 @@ from samzapy.config.document import settings_from_document
 from samzapy.config.origins import Origin, origins
 from samzapy.config.schema import Settings
 from samzapy.config.tree import from_plain
-from samzapy.streams import App
+from samzapy.streams import App, tumbling
 from samzapy.streams.expand import sections
 
 KAFKA = {"bootstrap.servers": "x:1"}
@@ -76,6 +76,45 @@ def test_another_one_is_refused(now: App, running: App, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said) as refused:
         check(now, running)
     assert "`samzapy stop JOB.yaml`, then `samzapy run JOB.yaml`" in refused.value.remedy
+
+
+def summing(combine: bool = True, lateness: str = "0s", size: str = "5s", has_other_reader: bool = False) -> App:
+    """A program whose window takes partial sums through the internal topic `by`."""
+    app = App()
+    events = app.stream("in", key=str, value=dict, watermark_delay="1s")
+    by = events.key_by(lambda event: event["g"], "by", key=str, combine=combine)
+    if has_other_reader:
+        by.sink(lambda _: None)
+    by.window(tumbling(size), allowed_lateness=lateness).count("w").to("out")
+    return app
+
+
+def test_a_window_that_takes_the_sums_of_the_running_one_may_be_restarted() -> None:
+    check(summing(), summing())
+    check(summing(combine=False), summing())
+    check(summing(), summing(combine=False))
+    check(summing(lateness="5s"), summing())
+    check(summing(size="7s", combine=False), summing(combine=False))  # the window's state says what this comes to
+
+
+@pytest.mark.parametrize(
+    ("now", "running", "said", "remedy"),
+    [
+        (summing(has_other_reader=True), summing(), "sends partial sums through its internal topic by, and the program as it is now cannot", "set `combine=False`"),
+        (summing(size="7s"), summing(), "sends partial sums through its internal topic by, and the program as it is now cannot", "set `combine=False`"),
+        (summing(), summing(has_other_reader=True), "would send partial sums through its internal topic by, and containers that still", "`samzapy stop JOB.yaml`"),
+    ],
+)
+def test_one_that_cannot_take_them_is_refused(now: App, running: App, said: str, remedy: str) -> None:
+    with pytest.raises(ConfigurationError, match=said) as refused:
+        check(now, running)
+    assert remedy in refused.value.remedy
+
+
+def test_a_run_of_an_earlier_version_does_not_say_what_it_sums_up() -> None:
+    settings, now = loaded(summing(has_other_reader=True))
+    then = {key: value for key, value in by_key(loaded(summing())[1]).items() if not key.endswith(".sums")}
+    refuse_other_program(settings, by_key(now), then)
 
 
 def test_it_is_refused_before_anything_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
