@@ -26,7 +26,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.model.states import TaskState
 from samzapy.plan.bounded_run import has_read_all
 from samzapy.plan.refused_record_search import Suspects, searched
-from samzapy.plan.stalled import OpenTransaction, Still, look, why_it_stands, why_unanswered
+from samzapy.plan.stalled import OpenTransaction, Still, confirmed, look, why_it_stands, why_unanswered
 from samzapy.ports import Consumer, Log, Message
 
 LOG = logging.getLogger("samzapy.inputs")
@@ -261,6 +261,9 @@ class Inputs:
             if asks:
                 why, may_help = self._why_it_stands(partition, position)
                 if may_help:
+                    self._stands[partition], is_sure = confirmed(self._stands[partition], now, self._stall_s)
+                    if not is_sure:
+                        continue
                     reasons.append(why)
                 elif why and self._said.get(partition) != (position, why):
                     LOG.warning("%s", why)

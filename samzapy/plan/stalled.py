@@ -2,7 +2,8 @@
 
 A position that does not move says little: there may be no more records, or the container may be busy with other partitions, so that records
 of this one wait in the client. So it is asked about when it has stood still for the limit, and after that two polls have brought less than
-they could: whatever the client had, it has handed out.
+they could: whatever the client had, it has handed out. Records that are there then may have come this moment. So only if it is still there a
+little later, and the client has handed out what it has, does it stand.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from samzapy.model.offsets import TopicPartition
 
 DRAINED_POLLS = 2
+CONFIRM_S = 5.0  # far longer than a fetch takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,13 @@ def reason_json(reason: str | OpenTransaction) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Still:
-    """A partition's next offset, since when it is that (monotonic seconds), and how many polls had drained the client when the limit was over."""
+    """A partition's next offset, since when it is that (monotonic seconds), how many polls had drained the client when the limit was over, and whether
+    the broker has said that there are records after it."""
 
     position: int
     since_s: float
     drained: int | None = None
+    has_more: bool = False
 
 
 def look(before: Still | None, position: int, is_paused: bool, now_s: float, drained: int, limit_s: float) -> tuple[Still | None, bool]:
@@ -71,7 +75,14 @@ def look(before: Still | None, position: int, is_paused: bool, now_s: float, dra
         return replace(before, drained=drained), False
     if drained < before.drained + DRAINED_POLLS:
         return before, False
-    return Still(position, now_s), True
+    return replace(before, since_s=now_s, drained=None), True
+
+
+def confirmed(still: Still, now_s: float, limit_s: float) -> tuple[Still, bool]:
+    """The broker says that there are records after the position. Whether that is said for the second time; else it is asked again soon."""
+    if still.has_more:
+        return replace(still, has_more=False), True
+    return replace(still, since_s=now_s - limit_s + min(CONFIRM_S, limit_s / 2), has_more=True), False
 
 
 def why_it_stands(partition: str, position: int, end: int, run_end: int | None, limit_s: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -41,6 +41,32 @@ class LogWithASilentConsumer(MemoryLog):
     def consumer(self, group_id: str, name: str, small: bool = False) -> MemoryConsumer:
         self.made += 1
         return SilentOnOne(self._cluster, group_id) if self.made == 1 else super().consumer(group_id, name)
+
+
+class GetsARecordWhileItsBrokerIsAsked(MemoryConsumer):
+    """As when a producer writes once a minute."""
+
+    feed: Callable[[], None]
+    asked = 0
+
+    def bounds(self, partition: TopicPartition) -> Bounds:
+        if partition == SILENT:
+            self.asked += 1
+            self.feed()
+        return super().bounds(partition)
+
+
+class LogWhoseConsumerGetsARecord(LogWithASilentConsumer):
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench.cluster)
+        self.bench, self.consumers = bench, []
+
+    def consumer(self, group_id: str, name: str, small: bool = False) -> MemoryConsumer:
+        self.made += 1
+        made = GetsARecordWhileItsBrokerIsAsked(self._cluster, group_id)
+        made.feed = lambda: self.bench.feed(("c", 3), partition=1)
+        self.consumers.append(made)
+        return made
 
 
 class AwayFromItsBroker(MemoryConsumer):
@@ -99,6 +125,18 @@ def test_a_partition_on_which_the_consumer_is_silent_is_read_by_a_new_one(tmp_pa
     assert 2 == log.made
     _step_for(bench, container, 200)
     assert (2, ["", ""]) == (log.made, [t["reason"] for t in container.status()["tasks"]])
+
+
+def test_a_record_that_comes_while_the_broker_is_asked_is_no_stall(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench(tmp_path, Passing, partitions=2)
+    bench.log = log = LogWhoseConsumerGetsARecord(bench)
+    bench.feed(("a", 1), ("b", 2), partition=1)
+    container = bench.start()
+    _step_for(bench, container, 200)
+    assert (1, []) == (log.made, warnings(caplog))
+    asked = log.consumers[0].asked
+    assert asked > 1
+    assert [("a", 1), ("b", 2), *[("c", 3)] * asked] == bench.read("out", 1)
 
 
 def test_if_no_broker_answers_the_new_one_the_old_one_stays(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from samzapy.plan.stalled import Still, look, why_it_stands
+from samzapy.plan.stalled import CONFIRM_S, Still, confirmed, look, why_it_stands
 
 LIMIT_S = 60.0
 
@@ -19,12 +19,28 @@ LIMIT_S = 60.0
         (Still(5, 10.0), 5, False, 70.0, 9, Still(5, 10.0, 9), False),  # for long; but what does the client still have?
         (Still(5, 10.0, 9), 5, False, 71.0, 10, Still(5, 10.0, 9), False),  # the container is busy with others
         (Still(5, 10.0, 9), 5, False, 72.0, 11, Still(5, 72.0), True),
+        (Still(5, 10.0, 9, has_more=True), 5, False, 72.0, 11, Still(5, 72.0, has_more=True), True),
+        (Still(5, 10.0, 9, has_more=True), 6, False, 72.0, 11, Still(6, 72.0), False),
     ],
 )
 def test_look(
     before: Still | None, position: int, is_paused: bool, now_s: float, drained: int, after: Still | None, asks: bool
 ) -> None:  # fmt: skip
     assert (after, asks) == look(before, position, is_paused, now_s, drained, LIMIT_S)
+
+
+def test_records_that_are_there_are_looked_for_a_second_time_before_it_counts_as_standing() -> None:
+    doubted, is_sure = confirmed(Still(5, 72.0), 72.0, LIMIT_S)
+    assert not is_sure
+    _, asks = look(doubted, 5, False, 72.0 + CONFIRM_S - 0.1, 20, LIMIT_S)
+    assert not asks
+    again, asks = look(doubted, 5, False, 72.0 + CONFIRM_S, 20, LIMIT_S)
+    assert again is not None
+    assert not asks, "the client may still have them"
+    again, asks = look(again, 5, False, 79.0, 22, LIMIT_S)
+    assert again is not None
+    assert asks
+    assert (Still(5, 79.0), True) == confirmed(again, 79.0, LIMIT_S)
 
 
 @pytest.mark.parametrize(
