@@ -151,13 +151,14 @@ class FailpointJob:
         """Wait for the driver's end: True: of its own will, False: it died."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
-            if self.job.exited() == 0:
+            if (code := self.job.exited()) is None:
+                self._wipe_stopped()
+                self._pause.wait(LOOK_S)
+            elif code == 0:
                 self.job.wait()
                 return True
-            if self._driver_died():
-                return False
-            self._wipe_stopped()
-            self._pause.wait(LOOK_S)
+            else:
+                return not self._driver_died()
         raise AssertionError(f"the driver did not end within {PATIENCE_S:.0f} s; not met: {self.left()}:\n{self.job.log_tail()}")
 
     # -- what strikes leave ------------------------------------------------------------------------------------------------------------
