@@ -238,6 +238,7 @@ def test_who_goes_back_before_a_record_that_was_sent_back_is_told_so_and_it_is_n
     assert "1 record sent back" in job.command("dlq", "replay", str(job.file), second, "--execute").stderr
 
 
+@pytest.mark.prove
 def test_a_task_that_skips_the_copies_while_it_reads_again_counts_each_record_once(kafka: str, tmp_path: Path, name: str) -> None:
     """As docs/how-to/backfill.md says; what another job gave on of a record that was sent back to it is no copy."""
     job = Job(kafka, tmp_path, name, partitions=1, on_error={"then": "dead_letter"})

@@ -87,6 +87,7 @@ def test_an_input_of_a_job_without_state_may_grow_and_no_container_is_restarted(
     assert "nknown partition" not in log
 
 
+@pytest.mark.prove
 def test_the_largest_input_may_leave_and_its_tasks_stay_without_partitions(kafka: str, tmp_path: Path, unique: str) -> None:
     job = Job(kafka, tmp_path, unique, partitions=2, task="Passing", stores={}, containers={"count": 2})
     (tmp_path / f"task_{unique.replace('-', '_')}.py").write_text(PASSING.replace(", partition=envelope.partition", ""))

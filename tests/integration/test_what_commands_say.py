@@ -88,6 +88,7 @@ class Rows(StreamTask):
 """
 
 
+@pytest.mark.prove
 def test_a_class_that_cannot_read_what_is_stored_is_refused_before_any_container_is_restarted(kafka: str, tmp_path: Path, unique: str) -> None:
     module = "task_" + unique.replace("-", "_")
     job = Job(kafka, tmp_path, unique, 1, "Rows", stores={"counts": {"key": "string", "value": f"record:{module}:Row"}}, containers={"count": 1})

@@ -410,6 +410,7 @@ class Guarded(Counting):
 """
 
 
+@pytest.mark.prove
 @pytest.mark.kafka
 def test_a_container_opens_three_hundred_stores_where_a_shell_allows_1024_files(kafka: str, tmp_path: Path) -> None:
     stores = {f"store{n}": {"key": "string", "value": "integer"} for n in range(74)} | {"counts": {"key": "string", "value": "integer"}}
