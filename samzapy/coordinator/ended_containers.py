@@ -23,6 +23,7 @@ from samzapy.model.process_end import WATCHDOG, Kind, ProcessEnd
 from samzapy.model.states import ContainerOutcome, TaskState
 from samzapy.plan import restarts
 from samzapy.plan.bounded_run import finished_tasks, has_job_finished
+from samzapy.plan.container_phases import Event, Phase  # fmt: skip
 from samzapy.plan.deadly_record_search import Found, after_death, hopeless, next_limit, unproved
 from samzapy.plan.declared_dead import (
     Dismiss,
@@ -38,7 +39,6 @@ from samzapy.plan.declared_dead import (
     after_end,
     judge,
 )
-from samzapy.plan.members import Event, Phase  # fmt: skip
 from samzapy.plan.memory import killed_for_memory
 from samzapy.plan.moves import orphans
 from samzapy.ports import Clock

@@ -33,8 +33,8 @@ from samzapy.model.names import Job
 from samzapy.model.ownership import FIRST_RUN_KEY, Ledger, end_offsets_key, end_offsets_to_bytes, input_key, input_to_bytes
 from samzapy.model.states import JobState
 from samzapy.plan.bounded_run import is_run_over, is_stop_overdue
+from samzapy.plan.container_phases import Phase
 from samzapy.plan.lost_topics import coordinator_emptied, differs_from_first_run
-from samzapy.plan.members import Phase
 from samzapy.plan.preview import last_owners
 from samzapy.ports import Clock, Launcher, Log
 

@@ -14,7 +14,7 @@ from samzapy.coordinator.settings import CoordinatorSettings, InputTopics
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.assignment import check_slots
-from samzapy.plan.members import Phase
+from samzapy.plan.container_phases import Phase
 from samzapy.ports import Clock, Launcher
 
 LOG = logging.getLogger("samzapy.coordinator")

@@ -1,6 +1,6 @@
 """The containers of a run, and the only writer of their fields: each method is an event of one container.
 
-What may happen when is in plan/members.py. Callers hold the roster's lock where other threads look.
+What may happen when is in plan/container_phases.py. Callers hold the roster's lock where other threads look.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from samzapy.coordinator.events import CONTAINER, Events
 from samzapy.coordinator.membership import Applicant, Death, Ending, FinalReport, Heard, Launch, Member, Wanted
 from samzapy.model.process_end import ProcessEnd, other
 from samzapy.model.states import ContainerOutcome, ContainerState
+from samzapy.plan.container_phases import Event, next_phase
 from samzapy.plan.declared_dead import ASKED, REFUSALS, REFUSED
-from samzapy.plan.members import Event, next_phase
 from samzapy.ports import Clock, ContainerHandle
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from samzapy.model.process_end import ProcessEnd
 from samzapy.model.states import ContainerState, JobState, TaskState
-from samzapy.plan.members import Phase
+from samzapy.plan.container_phases import Phase
 from samzapy.plan.moves import Holder
 from samzapy.ports import ContainerHandle
 
@@ -175,7 +175,7 @@ class History:
 
 @dataclass(kw_only=True, slots=True)
 class Member:
-    """One container. Only `coordinator/members.py` changes it (a house test checks that), and the table of plan/members.py says how.
+    """One container. Only `coordinator/members.py` changes it (a house test checks that), and the table of plan/container_phases.py says how.
 
     Attributes:
         state: as status shows it: its own word while it is live.

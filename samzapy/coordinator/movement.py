@@ -15,7 +15,7 @@ from samzapy.model.ownership import Ledger, container_key
 from samzapy.model.process_end import other
 from samzapy.plan.assignment import plan
 from samzapy.plan.bounded_run import has_job_finished
-from samzapy.plan.members import GETS_NO_TASKS, Phase
+from samzapy.plan.container_phases import GETS_NO_TASKS, Phase
 from samzapy.plan.moves import decide_moves
 from samzapy.plan.standby_placement import standbys
 from samzapy.ports import Clock, Launcher

@@ -24,8 +24,8 @@ from samzapy.model.caution import Caution
 from samzapy.model.job_model import JobModel, TaskModel
 from samzapy.model.names import Job
 from samzapy.model.states import JobState, TaskState
+from samzapy.plan.container_phases import STARTED, Phase
 from samzapy.plan.deadly_record_search import with_place
-from samzapy.plan.members import STARTED, Phase
 from samzapy.plan.totals import Totals
 from samzapy.ports import Assignment, Clock
 

@@ -12,8 +12,8 @@ from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.ids import random_id
 from samzapy.model.ownership import LeaseRecord
+from samzapy.plan.container_phases import Phase
 from samzapy.plan.host_choice import NoRoom, Start, choose_host
-from samzapy.plan.members import Phase
 from samzapy.ports import Clock, Launcher
 
 LOG = logging.getLogger("samzapy.coordinator")

@@ -1,4 +1,5 @@
-"""What jobs, runs, containers and tasks may be, in the words that people, commands and metrics see. Reports and records hold the same words."""
+"""What jobs, runs, containers and tasks may be, in the words that people, commands and metrics see. Reports and records hold the same words.
+The phases of a container and what may follow each: plan/container_phases.py."""
 
 from __future__ import annotations
 

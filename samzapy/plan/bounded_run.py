@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.states import ContainerOutcome, TaskState
+from samzapy.plan.container_phases import Phase
 from samzapy.plan.declared_dead import LifeSigns
-from samzapy.plan.members import Phase
 
 
 def run_ends(partitions: Iterable[TopicPartition], made: Collection[str], found: Mapping[str, int]) -> dict[str, int]:

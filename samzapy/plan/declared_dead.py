@@ -9,7 +9,7 @@ from typing import Any
 from samzapy.api.errors import NotAuthenticated, NotAuthorized, TlsFailed
 from samzapy.model.process_end import ProcessEnd, other, silent
 from samzapy.model.states import ContainerOutcome
-from samzapy.plan.members import Event, Phase
+from samzapy.plan.container_phases import Event, Phase
 
 ASKED = "asked to stop"
 REFUSED = frozenset(c.code for c in (NotAuthorized, NotAuthenticated, TlsFailed))

@@ -16,11 +16,11 @@ from samzapy.plan.finding import ACT, KNOW, LOOK, Finding, also
 from samzapy.plan.job_facts import JobFacts
 from samzapy.plan.late_records_hint import too_late
 from samzapy.plan.moves import WARM_RECORDS
+from samzapy.plan.pace import BUSY, HELD_BACK
 from samzapy.plan.seconds_hint import times_in_seconds
 from samzapy.plan.unread_deletions import by_topic
 
-BUSY, FREE, IDLE = 0.85, 0.6, 0.2
-HELD_BACK, COMMIT_HEAVY = 0.1, 0.25
+FREE, LITTLE, COMMIT_HEAVY = 0.6, 0.2, 0.25  # shares of a container's time
 STUCK_S, SLOW_DECIDE_S = 10.0, 0.5
 TIMES, TIMES_HOST, HOT = 3.0, 1.7, 0.2
 LEAST_RATE = 20.0  # records a second, below which costs and shares say nothing
@@ -172,7 +172,7 @@ def _slow_task(job: JobFacts) -> Iterator[Finding]:
     if len(known) < 3:
         return
     usual, worst = median(t.us or 0.0 for t in known), max(known, key=lambda t: t.us or 0.0)
-    if (worst.us or 0.0) >= TIMES * usual and (worst.us or 0.0) * (worst.rate or 0.0) / 1e6 >= IDLE:
+    if (worst.us or 0.0) >= TIMES * usual and (worst.us or 0.0) * (worst.rate or 0.0) / 1e6 >= LITTLE:
         yield Finding(
             "slow-task", LOOK, f"{worst.name} needs {worst.us:,.0f} µs a record, the others {usual:,.0f} µs.",
             {"records_per_second": round(worst.rate or 0.0), "container": worst.container},
@@ -211,7 +211,7 @@ def _over_provisioned(job: JobFacts) -> Iterator[Finding]:
     known = [c for c in job.containers if c.busy is not None and c.tasks]
     # Or less than a second's records wait: the last report may be seconds old, where a machine has much to do.
     keeps_up = (job.behind_s or 0.0) <= 1.0 or (job.lag or 0) <= sum(t.rate or 0.0 for t in job.tasks)
-    if len(known) > 1 and len(known) == len(job.containers) and all((c.busy or 0.0) <= IDLE for c in known) and keeps_up:
+    if len(known) > 1 and len(known) == len(job.containers) and all((c.busy or 0.0) <= LITTLE for c in known) and keeps_up:
         whole = sum(c.busy or 0.0 for c in known)
         wanted = max(1, math.ceil(whole / 0.5))
         if wanted < len(known):

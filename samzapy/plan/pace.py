@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SPAN_S = 10.0  # rates are over about this long
-BUSY, HELD_BACK, IDLE = 0.85, 0.1, 0.95
+BUSY, HELD_BACK, IDLE = 0.85, 0.1, 0.95  # shares of a container's time; the page's graph draws by the first two (web/page/lib/graph.js)
 LOOP = ("process", "commit", "wait_input", "wait_output", "restore", "other")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from samzapy.coordinator.membership import Member
-from samzapy.plan.members import transitions_table
+from samzapy.plan.container_phases import transitions_table
 from tests.house.test_reliability import ROOT
 
 COORDINATOR = ROOT / "samzapy" / "coordinator"

@@ -27,7 +27,7 @@ from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.run_record import RunRecord, history_key
 from samzapy.model.states import ContainerState
-from samzapy.plan.members import Phase
+from samzapy.plan.container_phases import Phase
 from samzapy.ports import TopicSpec
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 from samzapy.web.access import May, derived_token

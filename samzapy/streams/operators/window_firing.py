@@ -1,7 +1,7 @@
-"""Windows of event time in a store that is in the order of time.
+"""Windows of event time in a store that is in the order of time: which fire at a watermark, and which records are too late for them.
 
-A record is kept once, in its *slice*: the span of `every` that it lies in. A window is a whole number of slices, which are merged when it gives a
-pane. The rows of the store:
+The watermark comes from container/watermark.py. A record is kept once, in its *slice*: the span of `every` that it lies in. A window is a whole
+number of slices, which are merged when it gives a pane. The rows of the store:
 
     00                      up to when windows have fired; in the middle of firing, how far that is
     10 T(slice end) key  →  4 bytes: how many records; then the accumulator

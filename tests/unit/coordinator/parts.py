@@ -14,8 +14,8 @@ from samzapy.model.names import Job
 from samzapy.model.ownership import Ledger
 from samzapy.model.process_end import ProcessEnd
 from samzapy.model.states import ContainerState
+from samzapy.plan.container_phases import Phase
 from samzapy.plan.grouping import group
-from samzapy.plan.members import Phase
 from samzapy.ports import TopicSpec
 from samzapy.readers import read_ledger
 from samzapy.testing.manual_clock import ManualClock

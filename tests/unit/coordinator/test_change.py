@@ -26,8 +26,8 @@ from samzapy.coordinator.membership import Launch, Member, Owner
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import InputTopics
 from samzapy.model.process_end import executor_lost, exited, other
+from samzapy.plan.container_phases import Phase
 from samzapy.plan.grouping import group
-from samzapy.plan.members import Phase
 from samzapy.web.live import Live
 from tests.unit.coordinator.test_job_coordinator import JOB, LIMIT_S, Handle, Stage
 

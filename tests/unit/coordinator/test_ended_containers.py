@@ -16,8 +16,8 @@ from samzapy.model.caution import Condemned
 from samzapy.model.dead_letter import Origin
 from samzapy.model.process_end import ProcessEnd, exited, killed_by, killed_or_crashed
 from samzapy.model.states import ContainerOutcome, ContainerState, TaskState
+from samzapy.plan.container_phases import Phase
 from samzapy.plan.declared_dead import ASKED
-from samzapy.plan.members import Phase
 from samzapy.ports import TopicSpec
 from tests.unit.coordinator.parts import JOB, LEASE_S, REGISTER_S, Handle, Parts
 

@@ -13,7 +13,7 @@ from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.process_end import killed_by
 from samzapy.model.states import ContainerState
-from samzapy.plan.members import Phase
+from samzapy.plan.container_phases import Phase
 from samzapy.testing.manual_clock import ManualClock
 
 COMMIT = {"kind": "commit", "at_ms": 5, "why": "interval", "seconds": 0.03, "newest_s": 0.1, "oldest_s": 0.4}

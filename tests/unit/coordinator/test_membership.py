@@ -6,7 +6,7 @@ import pytest
 
 from samzapy.coordinator.membership import Member, Owner, job_state
 from samzapy.model.states import ContainerState
-from samzapy.plan.members import Phase
+from samzapy.plan.container_phases import Phase
 
 BOTH = ("Partition 0", "Partition 1")
 

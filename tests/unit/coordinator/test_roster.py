@@ -13,7 +13,7 @@ from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.process_end import other
 from samzapy.model.states import ContainerState
-from samzapy.plan.members import Phase
+from samzapy.plan.container_phases import Phase
 
 
 class Counted(list[dict[str, Any]]):

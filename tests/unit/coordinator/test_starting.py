@@ -11,7 +11,7 @@ from samzapy.coordinator.membership import Launch, Member, Wanted
 from samzapy.coordinator.starting import REPLACED_ENDS_S, Starting
 from samzapy.model.ownership import LeaseRecord
 from samzapy.model.states import ContainerState
-from samzapy.plan.members import Phase
+from samzapy.plan.container_phases import Phase
 from tests.unit.coordinator.parts import AFFINITY_S, Handle, Launcher, Parts
 
 

@@ -16,8 +16,8 @@ from samzapy.plan.bounded_run import (
     is_stop_overdue,
     run_ends,
 )
+from samzapy.plan.container_phases import Phase
 from samzapy.plan.declared_dead import LifeSigns
-from samzapy.plan.members import Phase
 
 
 def test_a_run_ends_where_its_topics_end_now_and_those_that_it_makes_at_their_beginning() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from samzapy.model.process_end import exited, other, silent
+from samzapy.plan.container_phases import Event, Phase
 from samzapy.plan.declared_dead import (
     Dismiss,
     Fail,
@@ -21,7 +22,6 @@ from samzapy.plan.declared_dead import (
     after_end,
     judge,
 )
-from samzapy.plan.members import Event, Phase
 
 LIMITS = Limits(lease_s=10.0, register_timeout_s=120.0)
 FATAL = {"code": "SZ200", "message": "boom", "fatal": True}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from samzapy.plan.members import STARTED, TRANSITIONS, Event, IllegalTransition, Phase, next_phase
+from samzapy.plan.container_phases import STARTED, TRANSITIONS, Event, IllegalTransition, Phase, next_phase
 
 
 def test_every_phase_is_reached_and_only_the_last_two_are_never_left() -> None:
