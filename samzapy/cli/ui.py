@@ -33,7 +33,7 @@ def ui(
     file: JobFile,
     more: MoreFiles = None,
     sets: Sets = None,
-    view: Annotated[bool, typer.Option("--view", help="A page that shows everything and cannot change anything.")] = False,
+    view: Annotated[bool, typer.Option("--view", help="A page that cannot change anything, and shows no stacks, profiles and traces.")] = False,
     no_open: Annotated[bool, typer.Option("--no-open", help="Print the address only.")] = False,
     token_file: TokenFile = None,
 ) -> int:

@@ -25,8 +25,9 @@ Made by `python -m samzapy.config.reference --write`; do not edit.
 
 Write durations as `500ms`, `10s`, `5m`, `2h`, `7d`, and sizes as `64MiB`. Values may contain the references `${VAR}`, `${VAR:-default}` and `${file:PATH}`;
 write `$${` for a literal `${`. A job file overrides the defaults, each further file (`-f`) overrides the files before it (maps are merged, lists are
-replaced), and `--set a.b=c` overrides all files. The values of references that may hold secrets are not sent to containers: each process resolves
-those in secret keys of `kafka`, `params`, `spark`, `schema_registry` and `web`, those to files, and those to variables with secret-looking names itself.
+replaced), and `--set a.b=c` overrides all files. References that may hold secrets are those in secret keys of `kafka`, `params`, `spark`, `schema_registry`
+and `web`, those to files, and those to variables with names like `DB_PASSWORD`. Their values are not sent to containers: each process resolves them on its
+own host.
 
 To let an editor complete and check a job file with `job.schema.json`, write as its first line `# yaml-language-server: $schema=job.schema.json`.
 """

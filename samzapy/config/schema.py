@@ -124,7 +124,7 @@ class OutputSettings(Section):
     key: Serde = Field("bytes", description="Serde of keys.")
     value: Serde = Field("bytes", description="Serde of values.")
     partitions: Partitions | None = Field(
-        None, description="Number of partitions with which `samzapy topics --create` or `samzapy run --create-topics` creates it; without it they do not."
+        None, description="`samzapy topics --create` and `samzapy run --create-topics` create the topic, with so many partitions; without this they do not."
     )
 
 
@@ -142,8 +142,7 @@ class StoreSettings(Section):
         "empty at every start.",
     )
     ttl_ms: Duration | None = Field(
-        None,
-        alias="ttl",
+        None, alias="ttl",
         description="How long an entry is kept after its last put, by the clock; for ever by default. A later change also applies to what is there already.",
     )
 
@@ -226,9 +225,10 @@ class ContainerSettings(Section):
         "memory besides.",
     )
     host_affinity_ms: DurationOrZero = Field(
-        5000, alias="host_affinity", description="How long a container that is started again waits for a slot on the host that has its state."
+        5000, alias="host_affinity", description="How long a restarted container, or a new run, waits for a slot on the host that has the state, and how long a "
+        "slot must be free until a container that had none gets it. Spark itself waits for at least 5 s.",
     )
-    standby: Times = Field(0, description="How many warm copies of each task's stores are kept, each on another host.")
+    standby: Times = Field(0, description="How many warm copies of each task's stores are kept, each on another host; none where there is one host.")
     max_restarts: Times = Field(8, description="How many restarts of one container within `restart_window` are allowed; one more ends the job.")
     restart_window_ms: Duration = Field(300_000, alias="restart_window", description="The time over which `max_restarts` counts.")
     heartbeat_ms: Duration = Field(
@@ -246,10 +246,10 @@ class StateSettings(Section):
     """Where local stores are."""
 
     dir: Directory = Field(
-        DEFAULT_STATE_DIR,
-        validate_default=True,
+        DEFAULT_STATE_DIR, validate_default=True,
         description="The directory; ~ is the home directory of the user that runs the container, and a path that begins with neither ~ nor / counts from "
-        "the directory in which `samzapy` is started. Deleting it while the job is stopped is safe.",
+        "the directory in which `samzapy` is started. All jobs of the user share it: delete it only while none of them runs. While one job is stopped, "
+        "its folder there, `<id of the Kafka cluster>/<host>/<job>-<id>`, may be deleted.",
     )
 
 

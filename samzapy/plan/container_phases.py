@@ -30,8 +30,8 @@ class Event(StrEnum):
     LAUNCH = "is launched"
     PARK = "there is no slot for it"
     UNPARK = "there is a slot again"
-    APPLY = "asks to be named"
-    NAME = "the coordinator topic names it"
+    APPLY = "registers"
+    NAME = "the coordinator topic names it as the owner of its tasks"
     ASK_TO_STOP = "is asked to stop"
     LOSE = "its process ended, its lease is over, it did not register, or it did not release a task"
     LEAVE = "stopped in an orderly way and is needed again"
@@ -40,7 +40,7 @@ class Event(StrEnum):
     DISMISS = "the job stops"
     RESTART = "ended in the topic and fenced; is started again"
     END = "ended in the topic and fenced; is not needed any more"
-    REMOVE = "there are too many"
+    REMOVE = "there are more containers than wanted"
 
 
 STARTED = (Phase.LAUNCHED, Phase.APPLYING, Phase.LIVE, Phase.STOPPING)  # there should be a process, and it is not being ended
@@ -50,9 +50,9 @@ MEANING: Mapping[Phase, str] = {
     Phase.WANTED: "to be launched: at once, after a back-off, or when its host has a slot",
     Phase.PARKED: "there was no slot; its tasks run elsewhere",
     Phase.LAUNCHED: "its process starts",
-    Phase.APPLYING: "it has registered and waits to be named",
-    Phase.LIVE: "the coordinator topic names its incarnation",
-    Phase.STOPPING: "named, and asked to commit and stop: for a restart, or because it is not needed",
+    Phase.APPLYING: "it has registered; the coordinator topic does not name it yet",
+    Phase.LIVE: "the coordinator topic names its incarnation as the owner of its tasks",
+    Phase.STOPPING: "still an owner, and asked to commit and stop: for a restart, or because it is not needed",
     Phase.ENDING: "lost, or stopped; to be ended in the topic and fenced before anything else is decided",
     Phase.DONE: "it is not started again in this run",
     Phase.GONE: "it is not one of the job's containers any more",

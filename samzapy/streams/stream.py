@@ -152,8 +152,9 @@ class Stream(Generic[K, V]):
             name: the topic is `<job>-<id>-<name>`. Checkpoints remember the name: renaming it is refused.
             key, value: the kinds of keys and values; `value` only if it is not known.
             partitions: how many the topic has. Default: as many as the topics that are used together with it, or as the largest input.
-            combine: True: if the next operator is a window of `count()` or `agg.…` with FINAL panes, no `allowed_lateness` and unused `.late`, each container
-                sends one partial sum per key, slice and commit instead of each record. False: each record goes through the topic.
+            combine: True: if the only next operator is a window with FINAL panes, no `allowed_lateness` and unused `.late`, of `count()` or of an `aggregate`
+                of `agg` functions other than `agg.collect` and your own `Aggregate`, each container sends one partial sum per key, slice and
+                commit instead of each record. False: each record goes through the topic.
         """
         return through.key_by(self, fn, name, key, value, partitions, combine)
 
