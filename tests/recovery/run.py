@@ -17,6 +17,7 @@ import argparse
 import contextlib
 import os
 import secrets
+import signal
 import sys
 import tempfile
 import time
@@ -32,6 +33,7 @@ from tests.recovery.scenario import OF_LINKS, WEIGHTS, kinds_for, play, steps
 
 def main() -> int:
     given = arguments().parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the jobs and their Kafka are stopped, as after Ctrl-C
     if given.chaos:
         return chaos(given)
     if not (given.master or given.standalone or given.local):
