@@ -41,7 +41,7 @@ from samzapy.plan.declared_dead import (
 )
 from samzapy.plan.memory import killed_for_memory
 from samzapy.plan.moves import orphans
-from samzapy.ports import Clock
+from samzapy.ports import Clock, ContainerHandle
 
 LOG = logging.getLogger("samzapy.coordinator")
 TOLD_DEATHS = 5
@@ -55,6 +55,7 @@ class Liveness:
         self._ownership = ownership
         self._settings = settings
         self._clock = clock
+        self._to_kill: list[ContainerHandle] = []
 
     def check_members(self, is_in_doubt: bool = False) -> None:
         """Judge the containers by what is known of them. `is_in_doubt`: a write is; whoever it may have named or given a task is judged when the
@@ -65,9 +66,12 @@ class Liveness:
                 final = member.heard.final
                 may_have_more = member.phase is Phase.APPLYING or (final is not None and final.outcome == ContainerOutcome.FINISHED and not self._roster.is_stopping)
                 if not (is_in_doubt and may_have_more):
-                    self.check_member(member, now)
+                    self._check_member(member, now)
+        for handle in self._to_kill:  # without the lock: a launcher may be late
+            handle.kill()
+        self._to_kill = []
 
-    def check_member(self, member: Member, now: float) -> None:
+    def _check_member(self, member: Member, now: float) -> None:
         """Judge one container by what is known of it, and note what follows; `end_lost` acts on it."""
         facts = self._facts(member, now)
         job = JobCondition(is_stopping=self._roster.is_stopping, all_failed_alike=bool(facts.error) and self._all_failed_alike())
@@ -106,11 +110,12 @@ class Liveness:
                 members.leave(member, is_asked, restart_reason or member.stop_reason)
             case Finish():
                 members.finish(member)
+                self._roster.must_plan = True  # it takes no tasks any more
             case Fail(error):
                 self._roster.fail(member, error)
             case Dismiss():
                 if member.launch.handle is not None:
-                    member.launch.handle.kill()
+                    self._to_kill.append(member.launch.handle)
                 members.dismiss(member)
 
     def _all_failed_alike(self) -> bool:
@@ -124,7 +129,7 @@ class Liveness:
     def _lose(self, member: Member, end: ProcessEnd) -> None:
         """The container is lost, or is to be ended: its tasks are taken by force in this turn."""
         if member.launch.handle is not None:
-            member.launch.handle.kill()
+            self._to_kill.append(member.launch.handle)
         place = self._settings.last_place(member.number, member.owner.pid or 0)
         end = replace(end, said=member.heard.ends, is_watchdogs=place == WATCHDOG)
         if self._roster.failure is None and not self._roster.is_stopping:
@@ -157,7 +162,7 @@ class Liveness:
         at, said_why = piece_from_json(member.heard.report.get("under_way")), _said_why(member)
         roster.left.update({t: (member.number, now) for t in lost if t not in roster.left})
         members.clear(member)
-        event = after_end(ending.is_asked, roster.is_stopping, has_job_finished(roster.finished, roster.tasks), member.number >= roster.target)
+        event = after_end(ending.is_asked, roster.is_stopping, has_job_finished(roster.finished, roster.tasks), roster.is_surplus(member.number))
         if event is Event.END:
             members.end(member)
         elif event is Event.REMOVE:

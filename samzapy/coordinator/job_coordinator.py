@@ -14,7 +14,7 @@ from typing import Any
 
 from samzapy import failpoints
 from samzapy.api import exit_codes
-from samzapy.api.errors import REFUSED, ClusterUnreachable, Fenced, InDoubt, LogError, SamzapyError, StateRefused, TransactionAborted
+from samzapy.api.errors import REFUSED, ClusterUnreachable, Fenced, InDoubt, LogError, SamzapyError, StateRefused, TransactionAborted, check
 from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.coordinator.ended_containers import Liveness
 from samzapy.coordinator.history import History, RunFacts
@@ -32,7 +32,7 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.ownership import FIRST_RUN_KEY, Ledger, end_offsets_key, end_offsets_to_bytes, input_key, input_to_bytes
 from samzapy.model.states import JobState
-from samzapy.plan.bounded_run import is_run_over, is_stop_overdue
+from samzapy.plan.bounded_run import has_job_finished, is_run_over, is_stop_overdue
 from samzapy.plan.container_phases import Phase
 from samzapy.plan.lost_topics import coordinator_emptied, differs_from_first_run
 from samzapy.plan.preview import last_owners
@@ -88,7 +88,7 @@ class JobCoordinator:
         self.roster.diagnosing.hang_s = settings.stop_timeout_s
         self._lease = Lease(job, run_id, self._ownership, settings, clock, process, is_alive)
         self._liveness = Liveness(self.roster, self._ownership, settings, clock)
-        self._movement = Movement(self.roster, self._ownership, settings, clock, launcher)
+        self._movement = Movement(self.roster, self._ownership, settings, clock)
         self._starting = Starting(self.roster, self._ownership, settings, clock, launcher, payload, self._movement.replan, new_id)
         self.changes = Changes(self.roster, settings, clock, launcher, self._input_topics, self._movement.replan)
         self.history = History(facts, self.roster, self._ownership, settings, process, clock)
@@ -170,9 +170,10 @@ class JobCoordinator:
         self._note_inputs(ledger)
         self.history.begin(ledger)
         self._await_home_hosts()
+        slots = self._launcher.hosts()
         with self.roster.lock:
             self.roster.desired = {t: n for t, n in last_owners(ledger).items() if t in self.roster.tasks}
-            self._movement.replan()
+            self._movement.replan(slots)
             used = len(self.roster.members)
         LOG.info("job %s, run %s: %d tasks in %d container%s", self._job, self._run_id, len(self.roster.tasks), used, "" if used == 1 else "s")
 
@@ -210,8 +211,7 @@ class JobCoordinator:
 
     def _without_final_commit(self) -> str:
         """The containers that still ran, or failed, when the run ended."""
-        members = self.roster.members.values()
-        return ", ".join(str(m.number) for m in members if (m.is_named and not m.is_done) or m.history.last_error)
+        return ", ".join(str(m.number) for m in self.roster.members.values() if (m.is_named and not m.is_done) or m.history.last_error)
 
     def _refuse_other_topics(self, ledger: Ledger) -> None:
         inputs = ", ".join(sorted(name for name, _ in self._input_topics.inputs.values()))
@@ -306,9 +306,10 @@ class JobCoordinator:
             self.changes.look_for_growth()
             self.changes.leave_hosts()
             self.changes.go_on_with_restart()
-            with roster.lock:
-                if roster.must_plan:
-                    movement.replan()
+            if roster.must_plan:
+                slots = self._launcher.hosts()  # without the lock: they may be late
+                with roster.lock:
+                    movement.replan(slots)
             movement.name_and_move()
             self._starting.make_room()
             self._starting.launch_wanted()
@@ -330,9 +331,10 @@ class JobCoordinator:
 
     def _is_over(self, now: float) -> bool:
         roster = self.roster
-        left = [m.phase for m in roster.members.values() if not m.is_done]
-        ends_at_once = self._kill_now or roster.ends_at_once
-        if is_run_over(left, ends_at_once=ends_at_once, is_stopping=roster.is_stopping, is_topic_refused=self._writing.is_refused):
+        left, at_once = [m.phase for m in roster.members.values() if not m.is_done], self._kill_now or roster.ends_at_once
+        if is_run_over(left, ends_at_once=at_once, is_stopping=roster.is_stopping, is_topic_refused=self._writing.is_refused):
+            has_finished = has_job_finished(roster.finished, roster.tasks)
+            check(at_once or roster.is_stopping or has_finished, "a run that nobody stops ends when all its tasks have finished")
             return True
         if is_stop_overdue(roster.stop_asked_at, now, self._settings.stop_timeout_s):
             LOG.warning("containers did not stop within %.0f s; ending them", self._settings.stop_timeout_s)

@@ -26,7 +26,7 @@ class Changes:
     """Changes requested of a running job, carried out a step at a time.
 
     Args:
-        replan: decides where tasks run, given which containers stay on which host; returns the hosts to ask for.
+        replan: decides where tasks run, given the launcher's hosts and which containers stay on which host; returns the hosts to ask for.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Changes:
         clock: Clock,
         launcher: Launcher,
         input_topics: InputTopics,
-        replan: Callable[[Mapping[int, str]], Mapping[int, str | None]],
+        replan: Callable[[Mapping[str, int | None], Mapping[int, str]], Mapping[int, str | None]],
     ) -> None:
         self._roster = roster
         self._settings = settings
@@ -80,24 +80,30 @@ class Changes:
         `dry_run`: only that.
 
         Raises:
-            ConfigurationError: no such container, or the job is stopping.
+            ConfigurationError: no such container, it has ended, or the job is stopping.
         """
+        slots = self._launcher.hosts()  # without the lock: they may be late
         with self._roster.lock:
             self._refuse_while_stopping()
             if container is not None:
                 self._roster.refuse_unknown(container)
+                self._refuse_ended(container)
             members = self._roster.members
             numbers = [container] if container is not None else sorted(n for n, m in members.items() if not m.is_done)
             asked = [n for n in numbers if members[n].launch.handle is not None]
             if not dry_run:
                 self._roll_reason = "its restart was requested"
                 if container is None:
-                    self._roll_homes = dict(self._replan({}))
+                    self._roll_homes = dict(self._replan(slots, {}))
                 asked.sort(key=lambda n: members[n].host == self._roll_homes.get(n, members[n].host))
                 # an earlier request that is still under way is carried out too: who made it waits for that
                 earlier = [(n, launch_id) for n, launch_id in self._roll if n not in numbers]
                 self._roll = [*earlier, *((n, members[n].launch.id) for n in asked)]
             return {"containers": asked, "tasks": sum(len(members[n].tasks) for n in asked)}
+
+    def _refuse_ended(self, container: int) -> None:
+        if self._roster.members[container].is_done:
+            raise ConfigurationError(f"container {container} has ended: all its tasks have finished.", "The other containers can be restarted.")
 
     def _refuse_while_stopping(self) -> None:
         if self._roster.is_stopping:
@@ -111,7 +117,8 @@ class Changes:
             number, launch_id = self._roll[0]
             member = self._roster.members.get(number)
             others = [m for m in self._roster.members.values() if m.number != number and m.phase not in (Phase.DONE, Phase.PARKED)]
-            if member is None or member.is_done or (member.launch.id != launch_id and self._is_at_work(member)):
+            has_begun_again = member is not None and member.launch.id != launch_id and (self._is_at_work(member) or member.phase is Phase.PARKED)
+            if member is None or member.is_done or has_begun_again:  # a parked one begins again once there is a slot
                 self._roll.pop(0)
             elif member.launch.id == launch_id and member.phase is Phase.LIVE and all(self._is_at_work(m) for m in others):
                 self._roster.members.ask_to_stop(member, self._roll_reason)

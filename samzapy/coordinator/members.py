@@ -5,7 +5,7 @@ What may happen when is in plan/container_phases.py. Callers hold the roster's l
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, ItemsView, Iterator, Mapping, ValuesView
 from dataclasses import replace
 from typing import Any
 
@@ -40,13 +40,19 @@ class Members(Mapping[int, Member]):
     def __len__(self) -> int:
         return len(self._by_number)
 
+    def values(self) -> ValuesView[Member]:
+        return self._by_number.values()
+
+    def items(self) -> ItemsView[int, Member]:
+        return self._by_number.items()
+
     def add(self, member: Member) -> None:
-        self._by_number[member.number] = member
+        self._by_number = {**self._by_number, member.number: member}  # never changed in place: other threads may be going through it
 
     def remove(self, member: Member) -> None:
         """There are too many."""
         self._happens(member, Event.REMOVE)
-        del self._by_number[member.number]
+        self._by_number = {n: m for n, m in self._by_number.items() if n != member.number}
 
     def _happens(self, member: Member, event: Event) -> None:
         member.phase = next_phase(member.number, member.phase, event)
@@ -188,7 +194,7 @@ class Members(Mapping[int, Member]):
         self._tell(member, "ended", "has ended normally")
 
     def dismiss(self, member: Member) -> None:
-        """The job stops, and this one was never named."""
+        """The job stops, or no task is left to run, and this one was never named."""
         self._happens(member, Event.DISMISS)
         member.state = ContainerState.STOPPED
 

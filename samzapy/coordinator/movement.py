@@ -18,7 +18,7 @@ from samzapy.plan.bounded_run import has_job_finished
 from samzapy.plan.container_phases import GETS_NO_TASKS, Phase
 from samzapy.plan.moves import decide_moves
 from samzapy.plan.standby_placement import standbys
-from samzapy.ports import Clock, Launcher
+from samzapy.ports import Clock, ContainerHandle
 
 LOG = logging.getLogger("samzapy.coordinator")
 
@@ -26,16 +26,16 @@ LOG = logging.getLogger("samzapy.coordinator")
 class Movement:
     """Plans, names containers that have registered, and moves tasks."""
 
-    def __init__(self, roster: Roster, ownership: OwnershipRecords, settings: CoordinatorSettings, clock: Clock, launcher: Launcher) -> None:
+    def __init__(self, roster: Roster, ownership: OwnershipRecords, settings: CoordinatorSettings, clock: Clock) -> None:
         self._roster = roster
         self._ownership = ownership
         self._settings = settings
         self._clock = clock
-        self._launcher = launcher
         self._copied: Mapping[int, tuple[str, ...]] = {}  # the owners for which copies were last assigned
 
-    def replan(self, fixed: Mapping[int, str] | None = None) -> Mapping[int, str | None]:
-        """Decide again where every task should run. Running containers stay on their host unless `fixed` says otherwise. Returns the hosts to request."""
+    def replan(self, slots: Mapping[str, int | None], fixed: Mapping[int, str] | None = None) -> Mapping[int, str | None]:
+        """Decide again where every task should run. `slots`: the launcher's hosts, asked for without the roster's lock, because they may be late. Running
+        containers stay on their host unless `fixed` says otherwise. Returns the hosts to request."""
         self._roster.must_plan = False
         roster = self._roster
         names = [t for t in roster.tasks if t not in self._roster.finished]
@@ -43,19 +43,31 @@ class Movement:
             if number not in self._roster.members:
                 roster.members.want(number)
 
-        numbers = [n for n, m in sorted(self._roster.members.items()) if n < roster.target and m.phase not in GETS_NO_TASKS]  # live ones keep their host
+        numbers = self._takers(bool(names))  # live ones keep their host
         live = {n: self._roster.members[n].host or "" for n in numbers if self._roster.members[n].is_live} if fixed is None else fixed
         if not numbers or not names:
             return {}
 
         # Plan from the previous plan, so that only tasks that must move do; then request hosts for containers that are not running yet.
         before = {t: n for t, n in roster.desired.items() if t in roster.tasks}
-        decided = plan(names, numbers, before, self._ownership.locality, self._launcher.hosts(), live)
+        decided = plan(names, numbers, before, self._ownership.locality, slots, live)
         roster.desired = {t: n for n, tasks in decided.tasks.items() for t in tasks}
         for number in numbers:
             if not self._roster.members[number].is_live:
                 roster.members.prefer(roster.members[number], decided.hosts.get(number))
         return decided.hosts
+
+    def _takers(self, is_needed: bool) -> list[int]:
+        """The containers that tasks may run in. If all that the job is to have have ended while there are unfinished tasks, one more: one that is there
+        in addition, because the job was scaled down, or a new one."""
+        members, target = self._roster.members, self._roster.target
+        able = [n for n, m in sorted(members.items()) if m.phase not in GETS_NO_TASKS]
+        parked = [n for n, m in sorted(members.items()) if m.phase is Phase.PARKED]
+        found = [n for n in able if n < target] or (able or parked)[:1]
+        if not found and is_needed:
+            found = [max(members) + 1]
+            members.want(found[0])
+        return found
 
     def name_and_move(self) -> None:
         """In one transaction: name containers that have registered, and move released tasks to their new owners.
@@ -139,10 +151,11 @@ class Movement:
 
     def reconcile(self, ledger: Ledger) -> None:
         """After a write that was in doubt: take over from the topic what was committed."""
+        to_kill: list[ContainerHandle] = []  # without the lock: a launcher may be late
         with self._roster.lock:
             for member in self._roster.members.values():
                 if container_key(member.number) in ledger.unreadable:
-                    self._doubt(member)
+                    to_kill += self._doubt(member)
                     continue
                 record = ledger.containers.get(member.number)
                 if record is None or not record.incarnation:
@@ -152,24 +165,30 @@ class Movement:
                     self._named(member, applicant, record.tasks, record.epoch)
                 elif record.incarnation == member.owner.incarnation:
                     self._roster.members.give(member, record.tasks, record.epoch)
+        for handle in to_kill:
+            handle.kill()
 
-    def _doubt(self, member: Member) -> None:
-        """What was written of it last cannot be read. Whoever it named is ended by force, which writes its record anew; who asks asks again."""
-        if member.phase in (Phase.LIVE, Phase.STOPPING):
-            if member.launch.handle is not None:
-                member.launch.handle.kill()
-            self._roster.members.lose(member, other("its record in the coordinator topic cannot be read"))
+    def _doubt(self, member: Member) -> list[ContainerHandle]:
+        """What was written of it last cannot be read. Whoever it named is ended by force, which writes its record anew; who asks asks again. Returns
+        what is to be killed."""
+        if member.phase not in (Phase.LIVE, Phase.STOPPING):
+            return []
+        self._roster.members.lose(member, other("its record in the coordinator topic cannot be read"))
+        return [] if member.launch.handle is None else [member.launch.handle]
 
     def dismiss_surplus(self) -> None:
         """Stop surplus containers once their tasks are elsewhere; when no task is left to run, all containers without tasks."""
         nothing_left = has_job_finished(self._roster.finished, self._roster.tasks)
         for member in list(self._roster.members.values()):
-            if member.tasks or not (nothing_left or member.number >= self._roster.target):
+            if member.tasks or not (nothing_left or self._roster.is_surplus(member.number)):
                 continue
             if member.phase is Phase.LIVE:
                 self._roster.members.ask_to_stop(member)
-            elif member.phase in (Phase.WANTED, Phase.PARKED) and not nothing_left:
-                self._roster.members.remove(member)
+            elif member.phase in (Phase.WANTED, Phase.PARKED):
+                if nothing_left:
+                    self._roster.members.dismiss(member)
+                else:
+                    self._roster.members.remove(member)
 
     def note_arrivals(self) -> None:
         """Note for each moved task how long no container ran it."""

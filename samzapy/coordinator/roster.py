@@ -181,6 +181,10 @@ class Roster:
         with self.lock:
             self._owner(container, incarnation)
 
+    def is_surplus(self, number: int) -> bool:
+        """Whether a container is more than the job is to have. One for which unfinished tasks are planned is not: the others may have ended."""
+        return number >= self.target and all(n != number or t in self.finished for t, n in self.desired.items() if t in self.tasks)
+
     def refuse_unknown(self, container: int) -> None:
         """Raises ConfigurationError: there is no container of that number, or none yet. The caller holds the lock."""
         if not self.members:

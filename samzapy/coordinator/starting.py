@@ -25,7 +25,7 @@ class Starting:
 
     Args:
         payload: what a container is started with, in addition to its number, launch id and the job model.
-        replan: decides again where tasks run; called when the containers that can run change.
+        replan: decides again where tasks run, given the launcher's hosts; called when the containers that can run change.
 
     Attributes:
         replaced: the lease of the run that this one took the job from, which had not ended: it may hold Spark's slots.
@@ -39,7 +39,7 @@ class Starting:
         clock: Clock,
         launcher: Launcher,
         payload: Mapping[str, Any],
-        replan: Callable[[], object],
+        replan: Callable[[Mapping[str, int | None]], object],
         new_id: Callable[[], str] = random_id,
     ) -> None:
         self._roster = roster
@@ -70,8 +70,8 @@ class Starting:
             chosen = choose_host(member.preferred_host, self._state_of(member), slots, used, waited_s, self._settings.host_affinity_s)
             if isinstance(chosen, Start):
                 self._launch(member, chosen)
-            elif isinstance(chosen, NoRoom) and any(m.is_live for m in self._roster.members.values()):
-                self._park(member, chosen.why)
+            elif isinstance(chosen, NoRoom) and any(m.is_live and not m.is_done for m in self._roster.members.values()):
+                self._park(member, chosen.why, slots)
             else:
                 self._roster.members.wait(member, chosen.why)
 
@@ -97,11 +97,11 @@ class Starting:
             self.replaced = None
 
     def _used(self) -> dict[str, int]:
-        """Slots that this job's containers take, by host."""
+        """Slots that this job's containers take, by host. One that is done takes none: its process has ended, or is about to."""
         used: dict[str, int] = {}
         for member in self._roster.members.values():
             host = member.host if member.is_live else member.launch.host
-            if member.launch.handle is not None and host:
+            if member.launch.handle is not None and host and not member.is_done:
                 used[host] = used.get(host, 0) + 1
         return used
 
@@ -115,19 +115,19 @@ class Starting:
                 found[newest] = found.get(newest, 0) + 1
         return found
 
-    def _park(self, member: Member, why: str) -> None:
+    def _park(self, member: Member, why: str, slots: Mapping[str, int | None]) -> None:
         with self._roster.lock:
             self._roster.members.park(member, why)
             LOG.warning("container %d is not started: %s; its tasks go to the others", member.number, why)
-            self._replan()
+            self._replan(slots)
 
     def make_room(self) -> None:
         """Start parked containers once there has been a slot for a while."""
         parked = [m for m in self._roster.members.values() if m.phase is Phase.PARKED]
         if not parked:
             return
-        now, used = self._clock.monotonic(), self._used()
-        free = sum((1 << 30 if n is None else n - used.get(host, 0)) for host, n in self._launcher.hosts().items())
+        now, used, slots = self._clock.monotonic(), self._used(), self._launcher.hosts()
+        free = sum((1 << 30 if n is None else n - used.get(host, 0)) for host, n in slots.items())
         free -= sum(1 for m in self._roster.members.values() if m.phase is Phase.WANTED)
         if free <= 0:
             self._room_since = None
@@ -139,4 +139,4 @@ class Starting:
                 for member in parked[:free]:
                     self._roster.members.unpark(member)
                     LOG.info("container %d is started again: there is a slot", member.number)
-                self._replan()
+                self._replan(slots)

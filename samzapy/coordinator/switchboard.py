@@ -126,8 +126,8 @@ class Switchboard:
     def take(self, container: int, incarnation: str, number: int) -> list[dict[str, Any]]:
         """The questions for this request, which leaves now; none if a later one has come."""
         with self._lock:
-            line = self._line(container, incarnation)
-            if line.newest != number:
+            line = self._lines.get(container)
+            if line is None or line.incarnation != incarnation or line.newest != number:
                 return []
             line.wake = lambda: None
             taken, line.waiting = line.waiting, []

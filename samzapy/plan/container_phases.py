@@ -37,7 +37,7 @@ class Event(StrEnum):
     LEAVE = "stopped in an orderly way and is needed again"
     FINISH = "reported its orderly end, and no more is to be done"
     FAIL = "its error ends the job"
-    DISMISS = "the job stops"
+    DISMISS = "the job stops, or no task is left to run"
     RESTART = "ended in the topic and fenced; is started again"
     END = "ended in the topic and fenced; is not needed any more"
     REMOVE = "there are more containers than wanted"

@@ -32,7 +32,8 @@ def liveness(parts: Parts) -> Liveness:
 
 
 def look(parts: Parts, member: Member) -> None:
-    liveness(parts).check_member(member, parts.clock.monotonic())
+    assert member in parts.roster.members.values()
+    liveness(parts).check_members()
 
 
 def kill(member: Member, end: ProcessEnd = BY_SIGKILL) -> None:
@@ -315,6 +316,7 @@ def test_one_too_many_is_not_started_again() -> None:
     parts.add(0, (T0,))
     member = parts.add(1, (T1,))
     parts.roster.target = 1
+    parts.roster.desired = {T0: 0, T1: 0}
     kill(member)
 
     look(parts, member)

@@ -95,6 +95,7 @@ class Stage:
         return self.coordinator.roster
 
     def hosts(self) -> Mapping[str, int | None]:
+        assert not self.coordinator.roster.lock._is_owned(), "a launcher may be late, and heartbeats wait for the lock"  # type: ignore[attr-defined]
         return dict(self.slots)
 
     def leaving(self) -> Collection[str]:

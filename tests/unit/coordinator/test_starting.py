@@ -27,7 +27,7 @@ class Stage:
             self.roster, self.parts.ownership, self.parts.settings, self.clock, self.launcher, {"job": "file"}, self._plan, lambda: next(names)
         )
 
-    def _plan(self) -> None:
+    def _plan(self, slots: Mapping[str, int | None]) -> None:
         self.planned += 1
 
     def want(self, number: int = 0, preferred: str | None = None, back_off_s: float = 0.0) -> Member:
