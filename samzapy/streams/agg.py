@@ -31,7 +31,7 @@ MAX_COLLECTED, MAX_TOP = 10_000, 1000
 
 
 class Comparable(Protocol):
-    """A number, a text, or a list or tuple of these. Other values that have an order, such as a datetime, do not come back from a store as they were."""
+    """A number (but nan), a text, or a list or tuple of these. Other values that have an order, such as a datetime, do not come back from a store as they were."""
 
     def __lt__(self, other: Any, /) -> bool: ...
 
@@ -105,12 +105,12 @@ def mean(of: Callable[[V], float] | None = None) -> Aggregate[V, Any, float | No
 
 
 def min(of: Callable[[V], C] | None = None) -> Aggregate[V, Any, C | None]:  # noqa: A001 - as the field calls it
-    """The smallest value; None if there is none. Values that are None are left out; one that a store cannot hold in an order raises TaskError."""
+    """The smallest value; None if there is none. Values that are None are left out; nan, or one that a store cannot hold in an order, raises TaskError."""
     return _extreme(_getter(of), lambda new, old: new < old, is_less, "min")
 
 
 def max(of: Callable[[V], C] | None = None) -> Aggregate[V, Any, C | None]:  # noqa: A001 - as the field calls it
-    """The largest value; None if there is none. Values that are None are left out; one that a store cannot hold in an order raises TaskError."""
+    """The largest value; None if there is none. Values that are None are left out; nan, or one that a store cannot hold in an order, raises TaskError."""
     return _extreme(_getter(of), lambda new, old: old < new, lambda new, old: is_less(old, new), "max")
 
 

@@ -15,9 +15,12 @@ def compared(value: Any, what: str) -> Any:
     """The value as a store gives it back. `what`: the aggregate's name.
 
     Raises:
-        TaskError: the store would give back something else, which does not compare as the value does.
+        TaskError: the store would give back something else, which does not compare as the value does; or the value is nan, which is in no order: all that
+            is merged with it would be lost.
     """
     if type(value) in AS_IT_IS or isinstance(value, int | float | str):
+        if value != value:
+            raise TaskError(f"agg.{what} cannot compare nan: it is neither less nor more than another number.", "Drop such values earlier: .filter(…).")
         return value
     if isinstance(value, list | tuple):
         return [part if part is None or isinstance(part, dict) else compared(part, what) for part in value]  # equal ones do no harm

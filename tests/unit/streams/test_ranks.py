@@ -18,6 +18,10 @@ BY: dict[str, Callable[[Any], Any]] = {"min": agg.min, "max": agg.max, "min_by":
 GIVEN = [(1, "a"), (3, "b"), (3, "a"), (2, "z"), (3, "c")]
 
 
+class Half(float):
+    """A number of a class of its own, as numpy's are."""
+
+
 def pair(v: dict[str, Any]) -> tuple[int, tuple[str]]:
     return v["x"], (v["id"],)
 
@@ -58,12 +62,33 @@ def test_tuples_compare_as_lists_with_what_was_kept_of_them(way: str, crash: boo
         (datetime(2020, 1, 1, tzinfo=UTC), r"cannot compare a datetime: a store does not keep its order\. .* the value's \.timestamp\(\)"),
         (date(2020, 1, 1), r"cannot compare a date: .* the value's \.toordinal\(\) or \.isoformat\(\)"), ((1, date(2020, 1, 1)), "cannot compare a date: "),
         (UUID(int=1), "cannot compare a UUID: .* a number, a text, "), (Decimal(1), "cannot compare a Decimal: "), (b"x", "cannot compare a bytes: "),
+        (float("nan"), r"cannot compare nan: .* \.filter\("), ((1, float("nan")), "cannot compare nan: "), ([[Half("nan")]], "cannot compare nan: "),
     ],
 )  # fmt: skip
 def test_what_a_store_gives_back_as_something_else_is_refused_at_the_first_record(name: str, value: Any, why: str) -> None:
     made = BY[name](lambda v: value)
     with pytest.raises(TaskError, match=rf"agg\.{name} {why}"):
         made.add(made.zero(), {})
+
+
+@pytest.mark.parametrize("way", ["table", "summed", "each"])
+@pytest.mark.parametrize("first", [["1", "2"], []])
+def test_nan_is_its_own_records_error_and_loses_no_other_record(way: str, first: list[str]) -> None:
+    with Harness(program(way, lambda v: float(v["x"])), tasks=2, on_error={"then": "dead_letter"}) as h:
+        for partition, values in enumerate((first, ["nan", "9", "0", "5"] if first else ["3", "nan", "9", "0"])):
+            for x in values:
+                h.send("in", {"x": x}, key="k", partition=0 if way == "table" else partition, timestamp=1000)
+        h.run()
+        h.end()
+        found = h.output("out")[-1][1]
+        assert ["nan" in str(letter.value) for letter in h.dead_letters()] == [True]
+    assert (0.0, 9.0, {"x": "0"}, {"x": "9"}) == tuple(found[name] for name in ("min", "max", "min_by", "max_by"))
+    assert found["top"] == [{"x": "9"}, {"x": "5" if first else "3"}]
+
+
+def test_infinity_compares() -> None:
+    made = agg.min()
+    assert made.result(made.add(made.add(made.zero(), 1.5), float("inf"))) == 1.5
 
 
 def test_a_rank_of_none_is_refused_before_it_is_kept_and_the_key_goes_on() -> None:
