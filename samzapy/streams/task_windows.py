@@ -172,11 +172,14 @@ class TaskWindows:
         return lane
 
     def save(self) -> Any:
-        """The time as it is, for `go_back` if a run fails."""
-        return self._times.save()
+        """The time as it is, and how far each window is, for `go_back` if a run fails."""
+        return self._times.save(), [slices.place for _, slices, _ in self._windows]
 
     def go_back(self, saved: Any) -> None:
-        self._times.go_back(saved)
+        times, places = saved
+        self._times.go_back(times)
+        for (_, slices, _), place in zip(self._windows, places, strict=True):
+            slices.come_back(place)
 
     def plain_times(self) -> tuple[int, int]:
         """Two times: after a record whose time is after the first and before the second no window is due. Such a time need be told only before a record

@@ -32,6 +32,17 @@ class SlicesThatFail(SlicesInPlace):
             setattr(self, name, value)
         self._ends, self._keys = list(ends), dict(keys)
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """Which windows have fired, and which take no records any more: a late record moves both. For `come_back`, if the records since are undone."""
+        return self.at, self._closed
+
+    def come_back(self, place: tuple[int, int]) -> None:
+        """Records since `place` were undone. What is due next is looked for anew: the ends of the slices that they made are still known."""
+        if place != self.place:
+            self.at, self._closed = place
+            self._look()
+
     def next_pane(self, watermark: int) -> tuple[bytes, int, int] | None:
         """Which pane `fire` gives first, if the key has one: key, start and end of the window; None: something else is to be done first."""
         saved = self.save()
