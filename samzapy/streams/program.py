@@ -28,6 +28,7 @@ from samzapy.streams.compile_through import early, early_time
 from samzapy.streams.compiled import FILE, Compiled
 from samzapy.streams.graph import FlatMap, Graph, Node, Reader, Repartition, Rolling, Sink, Source, To, Way
 from samzapy.streams.internal import topics_of
+from samzapy.streams.kept_panes import getting, read_panes
 from samzapy.streams.kinds import refuse_other_json
 from samzapy.streams.operators.window_firing import LATE
 from samzapy.streams.partition_choice import partition_names
@@ -101,7 +102,7 @@ class Program:
 
     def functions(self, context: TaskContext, windows: TaskWindows | None = None, combiners: Mapping[Node, Combiner] = NONE) -> dict[int, Run]:
         """The functions of all runs, for a task with these stores, windows and sums."""
-        stores = {name: context.get_store(node.name).get for name, node in self.compiled.reads.items()}
+        stores = {name: getting(node, context.get_store(node.name)) for name, node in self.compiled.reads.items()}
         puts = {name: context.get_store(node.name).put for name, node in self.compiled.writes.items()}
         turns = partition_names(self.writers, getattr(context, "between", {}), lambda serde: as_key(self.serde(serde)).encode)
         adds: dict[str, Any] = {} if windows is None else {name: getattr(windows, name) for name in OF_TIME} | windows.adds
@@ -155,7 +156,7 @@ class Program:
         elif isinstance(node, Repartition):
             self._bound |= {f"topic{n}": topics[node.name]}
         elif isinstance(node, Reader) and node.writer.value is not None:
-            self._bound |= {f"key{n}": serde(node.key.serde).decode, f"value{n}": serde(node.writer.value.serde).decode}
+            self._bound |= {f"key{n}": serde(node.key.serde).decode, f"value{n}": read_panes(node, serde(node.writer.value.serde).decode)}
         elif isinstance(node, Rolling):
             self._bound |= {f"zero{n}": node.zero, f"result{n}": node.result}
         if (kind := checked_kind(node)) is not None:

@@ -9,6 +9,7 @@ from samzapy.api.errors import TaskError
 from samzapy.streams.agg import Aggregate
 from samzapy.streams.functions import Function, function
 from samzapy.streams.graph import Keeps, Lookup, Rolling, TableSource
+from samzapy.streams.kept_panes import reducing
 from samzapy.streams.kinds import DICT, INTEGER, Kind, kind_of
 from samzapy.streams.partition_choice import refuse_scattered
 from samzapy.streams.places import place, refused
@@ -32,7 +33,7 @@ def reduce(stream: Stream[Any, Any], name: str, fn: Any, value: Any) -> Table[An
     kind = stream.node.value if value is None else kind_of(value, f"reduce({name!r}, value=…)")
     if kind is None:
         raise refused(f"reduce({name!r}): the kind of its values is not known", "Give the kind: value=….", where)
-    return _rolling(stream, name, "reduce", kind, kind, add=function(fn, "reduce", where, names=(), values=2))
+    return _rolling(stream, name, "reduce", kind, kind, add=reducing(function(fn, "reduce", where, names=(), values=2), kind))
 
 
 def fold(stream: Stream[Any, Any], name: str, zero: Any, add: Any, value: Any, initial: Table[Any, Any] | None) -> Table[Any, Any]:

@@ -14,6 +14,7 @@ from samzapy.serde.record_keys import as_key
 from samzapy.serde.registry import OwnSerde
 from samzapy.streams.combining import partial_windows, records_of
 from samzapy.streams.graph import Graph, Node, Reader
+from samzapy.streams.kept_panes import decoding
 from samzapy.streams.kinds import refuse_other_json
 from samzapy.streams.operators.held import ROOM, Sums, is_dict_of_plain, is_never_plain, is_plain, is_plain_int
 from samzapy.streams.operators.partials import SlicesOfSums
@@ -305,7 +306,7 @@ def sums_of(node: WindowAggregate, serde: Callable[[str], Serde]) -> Sums:
     elif node.parts and {what for _, what in node.parts} <= OF_NUMBERS:
         held = {"may_hold": is_dict_of_plain, "room": sum(2 * ROOM + 6 * len(name) for name, _ in node.parts)}
     merge = node.merge or _no_merge
-    return Sums(_adding(node), merge, node.merge_parts or merge, node.result or _same, kept.encode, kept.decode, **held)
+    return Sums(_adding(node), merge, node.merge_parts or merge, node.result or _same, kept.encode, decoding(node, kept.decode), **held)
 
 
 def _adding(node: WindowAggregate) -> Callable[[Any, Any, int], Any]:

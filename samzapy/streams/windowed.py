@@ -9,6 +9,7 @@ from samzapy.streams.agg import Aggregate, collect
 from samzapy.streams.emit_option import FINAL, Emit
 from samzapy.streams.functions import function
 from samzapy.streams.graph import Map, Node
+from samzapy.streams.kept_panes import reducing
 from samzapy.streams.kinds import BYTES, DICT, INTEGER, JSON, Kind, kind_of, plain
 from samzapy.streams.partition_choice import refuse_scattered
 from samzapy.streams.places import place, refused
@@ -47,7 +48,8 @@ class Windowed(Generic[K, V]):
         kind = self._stream.node.value
         if kind is None:
             raise refused(f"window reduce({name!r}): the kind of its values is not known", "Give the kind in the step before: .map(…, value=…).", place())
-        return self._panes(name, "reduce", kind, add=function(fn, "reduce", place(), names=(), values=2), merge=fn)
+        add = reducing(function(fn, "reduce", place(), names=(), values=2), kind)
+        return self._panes(name, "reduce", kind, add=add, merge=add.call)
 
     def fold(
         self, name: str, zero: Callable[[], A], add: Callable[[A, V], A], /, *, merge: Callable[[A, A], A] | None = None, value: Any = dict
