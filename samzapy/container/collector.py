@@ -113,16 +113,18 @@ class Collector:
         self._size += size
         self.pending.append((topic, value, key_bytes, partition, envelope.timestamp or 0, envelope.headers))
 
-    def send_bytes(self, topic: str, value: bytes, key: bytes, time: int, headers: list[tuple[str, bytes | None]]) -> None:
-        """A record that is encoded already; its key chooses the partition.
+    def send_bytes(self, topic: str, value: bytes, key: bytes, time: int, headers: list[tuple[str, bytes | None]], share: int = 1) -> None:
+        """A record that is encoded already; its key chooses the partition. `share`: it may have this part of the topic's limit, one in so many.
 
         Raises:
-            RecordTooLarge: the topic does not take it.
+            RecordTooLarge: the topic does not take it, or it is more than its share.
         """
         output, _, _, _, limit = self._outputs[topic]
         size = _size(value, key, headers)
         if size > limit:
             raise _too_large(output, size, key)
+        if size > limit // share:
+            raise RecordTooLarge(f"a record of {size} bytes for topic {topic} is more than 1/{share} of the topic's limit of {limit} bytes.", "")
         self._size += size
         self.pending.append((topic, value, key, -1, time, headers))
 

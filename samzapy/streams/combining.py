@@ -3,7 +3,7 @@ topic once a commit instead of once a record.
 
 The sums are of all tasks of the container, which have one transaction, and of no store: they begin empty after each commit, whose transaction has them, and
 what a crash loses of them is read again. A function that fails with the sums of many records would not be a record's error. So then nothing is committed,
-and the records go through the topic alone. The same where a sum is so large that adding it to what the window has could fail.
+and the records go through the topic alone. The same where a sum is so large, as a number or in bytes, that adding it to what the window has could fail.
 
 Sums of what a hook was given are made apart and merged when it has returned.
 
@@ -36,7 +36,8 @@ FORMAT = 1
 LARGEST = {int: 1 << 62, float: 1e300}  # sums of records that go as one: far below what a store can hold
 Headers = list[tuple[str, bytes | None]]
 MOST_HEADERS = 4096  # that are kept as they were made or read
-SendBytes = Callable[[str, bytes, bytes, int, Headers], None]
+SHARE = 16  # a sum of several records has at most this part of the topic's limit: one that does not fit into the window any more takes few with it
+SendBytes = Callable[[str, bytes, bytes, int, Headers, int], None]
 
 
 def partial_windows(graph: Graph) -> dict[Node, WindowAggregate]:
@@ -130,8 +131,11 @@ def check_mergeable(window: WindowAggregate, found: Any) -> None:
         TaskError: it may be too large.
     """
     for name, what in window.parts:
-        if what == "sum" and not abs(found[name]) <= LARGEST.get(type(found[name]), 0):
-            raise TaskError(f"the sum {name!r} is {shown(found[name])}, which may be too large to be added to that of the window", "")
+        total = found[name] if what == "sum" else found[name][0] if what == "mean" else 0
+        if what == "mean" and type(total) is int:
+            continue  # it goes on as a float
+        if not abs(total) <= LARGEST.get(type(total), 0):
+            raise TaskError(f"the {what} {name!r} has the sum {shown(total)}, which may be too large to be added to that of the window", "")
 
 
 @lru_cache(maxsize=256)  # it is asked for with each sum
@@ -260,7 +264,8 @@ class Combiner:
                     if found.records > 1 and self._window.parts:
                         check_mergeable(self._window, found.sum)
                     headers = self._header_of(found.records)
-                    send(self._topic, self._sums.encode(found.sum), found.key, max(at, EARLIEST), headers if at > EARLIEST else early(headers, at))
+                    told = headers if at > EARLIEST else early(headers, at)
+                    send(self._topic, self._sums.encode(found.sum), found.key, max(at, EARLIEST), told, SHARE if found.records > 1 else 1)
         except Exception as error:
             if isinstance(error, SamzapyError) and not isinstance(error, RecordTooLarge | TaskError):
                 raise

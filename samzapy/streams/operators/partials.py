@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from samzapy.api.errors import StateUnreadable, TaskError
 from samzapy.streams.operators.failing_panes import SlicesThatFail
 
 
@@ -12,6 +13,20 @@ class SlicesOfSums(SlicesThatFail):
 
     def join(self, key: Any, data: bytes, time: int, records: int) -> int:
         """The sum of so many records, all of the slice of this time. Returns how many of them are too late, and were left out: all, or none.
+
+        Raises:
+            TaskError: it does not fit. The message says how many records that is about.
+        """
+        try:
+            return self._join(key, data, time, records)
+        except TaskError as error:
+            if records == 1 or isinstance(error, StateUnreadable):
+                raise
+            said = f"{error.message} This is the sum of {records} records; if it is skipped, all of them are left out."
+            raise type(error)(said, f"{error.remedy} With `combine=False` in the key_by before this window, only records that do not fit fail.".strip()) from error
+
+    def _join(self, key: Any, data: bytes, time: int, records: int) -> int:
+        """As `join`.
 
         Sums are only made for windows without lateness that give one pane each. So one gives no pane here and is late as it was there, whatever the
         window has become.

@@ -293,6 +293,56 @@ def test_a_value_that_is_too_large_for_the_sum_takes_no_other_record_with_it(val
     assert alone == live_with(combine=True)
 
 
+def different(values: list[list[Any]], made: Callable[[], Any], combine: bool) -> tuple[list[Any], float, list[str]]:
+    """The panes of a window after these commits, how many records were skipped, and why."""
+    app = App()
+    keyed = app.stream("in", key=str, value=dict, watermark_delay="0s").key_by(lambda v, key: key, "by-key", key=str, combine=combine)
+    keyed.window(tumbling("10s")).aggregate("sums", n=agg.count(), found=made()).to("out")
+    with Harness(app, tasks=1, on_error={"then": "dead_letter"}) as h:
+        for commit in values:
+            for x in commit:
+                h.send("in", {"x": x}, key="k", timestamp=T0)
+            h.run()
+        why = [letter.error for letter in h.dead_letters()]
+        h.end()
+        return [(pane["n"], pane["found"]) for _, pane in h.output("out")], len(why), why
+
+
+@pytest.mark.parametrize(
+    ("made", "values"),
+    [
+        (lambda: agg.mean(lambda v: v["x"]), [[1e308, 1.0, 1.0]] * 3),
+        (lambda: agg.mean(lambda v: v["x"]), [[-1e308, -1e308, 1.0], [1.0] * 5]),
+        (lambda: agg.distinct(lambda v: v["x"]), [[*(f"{c}-{n} {'x' * 70_000}" for n in range(8)), *["small"] * 100] for c in range(3)]),
+    ],
+    ids=["mean", "mean in one commit", "bytes"],
+)
+def test_a_sum_that_may_not_fit_takes_no_other_record_with_it(made: Callable[[], Any], values: list[list[Any]]) -> None:
+    alone = different(values, made, combine=False)
+    assert alone[1] > 0
+    assert alone[:2] == different(values, made, combine=True)[:2]
+
+
+def test_a_mean_of_whole_numbers_is_summed_up_however_large_they_are() -> None:
+    app = App()
+    keyed = app.stream("in", key=str, value=int, watermark_delay="0s").key_by(lambda n, key: key, "by-key", key=str)
+    keyed.window(tumbling("10s")).aggregate("sums", mean=agg.mean()).to("out")
+    with Harness(app, tasks=1) as h:
+        for n in (2**62, 2**62, 2**62):
+            h.send("in", n, key="k", timestamp=T0)
+        h.run()
+        assert [True] == sent(h)
+        h.end()
+        assert [2.0**62] == [pane["mean"] for _, pane in h.output("out")]
+
+
+def test_the_error_of_a_sum_that_does_not_fit_says_how_many_records_it_is_of() -> None:
+    values = [[f"{c}-{n} {'x' * 1000}" for n in range(50)] for c in range(25)]
+    _, skipped, why = different(values, lambda: agg.distinct(lambda v: v["x"]), combine=True)
+    assert skipped > 0
+    assert all("is the sum of 50 records; if it is skipped, all of them are left out" in said for said in why)
+
+
 def test_the_harness_goes_on_alone_where_sums_cannot_be_made_as_a_job_does() -> None:
     app = App()
     keyed = app.stream("in", value=dict, watermark_delay="0s").key_by(lambda v: "all", "by-key", key=str)
