@@ -12,8 +12,8 @@ from samzapy.serde.unreserved import UnreservedKeys
 from samzapy.streams.combining import Combiner, PartialSum, Slice, WaitingSums, counts
 from samzapy.streams.graph import Node, Repartition
 from samzapy.streams.operators.held import KEY_TYPES, Sums
-from samzapy.streams.task_windows import sums_of
 from samzapy.streams.window_nodes import WindowAggregate
+from samzapy.streams.window_sums import sums_of
 
 
 class CountCombiner(Combiner):
@@ -73,14 +73,15 @@ def no_counts_near() -> tuple[int, int, Slice, int]:
 
 
 def combiners_of(
-    combined: Mapping[Node, WindowAggregate], topics: Mapping[Node, str], serde: Callable[[str], Serde], together: dict[str, Any]
+    combined: Mapping[Node, WindowAggregate], topics: Mapping[Node, str], serde: Callable[[str], Serde], together: dict[str, Any], check: bool
 ) -> dict[Node, Combiner]:
-    """Those of a new task, by `key_by`. `combined`: their windows; `topics`: theirs; `together`: what the container's tasks share, by topic."""
+    """Those of a new task, by `key_by`. `combined`: their windows; `topics`: theirs; `together`: what the container's tasks share, by topic;
+    `check`: see `sums_of`."""
     found: dict[Node, Combiner] = {}
     for node, window in combined.items():
         if isinstance(node, Repartition):
             encode_key, kind = UnreservedKeys(as_key(serde(node.key.serde))).encode, CountCombiner if counts(window) else Combiner
-            found[node] = kind(topics[node], window, sums_of(window, serde), encode_key, together.setdefault(topics[node], WaitingSums()))
+            found[node] = kind(topics[node], window, sums_of(window, serde, check), encode_key, together.setdefault(topics[node], WaitingSums()))
     return found
 
 

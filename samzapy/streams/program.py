@@ -59,13 +59,14 @@ class Program:
         graph: its operators.
         compiled: its code.
         runs: of each topic that is read, the number of its operator.
+        check: as given.
         combines: whether records may be summed up before they go through an internal topic.
         writers: of each internal topic, the operator that sends to it.
     """
 
     def __init__(self, graph: Graph, topics: Mapping[str, str], serde: Callable[[str], Serde], *, check: bool = False) -> None:
         self.graph = graph
-        self.serde = serde
+        self.serde, self.check = serde, check
         self.topics = topics_of(graph, topics)
         self.compiled: Compiled = compiled(graph)
         self.runs = {topics.get(source.topic, source.topic): source.number for source in sources(graph)}
@@ -98,7 +99,7 @@ class Program:
         """By its `key_by`, what sums records up before they are sent; of a new task. `together`: what the container's tasks share."""
         if not self.combines:
             return {}
-        return combiners_of(self._combined, {node: topic for topic, node in self.writers.items()}, self.serde, together)
+        return combiners_of(self._combined, {node: topic for topic, node in self.writers.items()}, self.serde, together, self.check)
 
     def functions(self, context: TaskContext, windows: TaskWindows | None = None, combiners: Mapping[Node, Combiner] = NONE) -> dict[int, Run]:
         """The functions of all runs, for a task with these stores, windows and sums."""
@@ -230,7 +231,7 @@ class GraphTask(StreamTask):
         time = getattr(context, "time", None)
         graph = self._program.graph
         if time is not None:
-            self.windows = TaskWindows(graph, time, self._program.topics, context.get_store, self._program.serde)
+            self.windows = TaskWindows(graph, time, self._program.topics, context.get_store, self._program.serde, self._program.check)
         self._waiting = getattr(context, "together", {})
         self._combiners = self._program.combiners(self._waiting)
         functions = self._program.functions(context, self.windows, self._combiners)

@@ -11,23 +11,19 @@ from samzapy.model.event_time import NEVER
 from samzapy.model.failed_pane import FailedPane
 from samzapy.serde.basic import JsonSerde, shown
 from samzapy.serde.record_keys import as_key
-from samzapy.serde.registry import OwnSerde
 from samzapy.streams.combining import partial_windows, records_of
 from samzapy.streams.graph import Graph, Node, Reader
-from samzapy.streams.kept_panes import decoding
-from samzapy.streams.kinds import refuse_other_json
-from samzapy.streams.operators.held import ROOM, Sums, is_dict_of_plain, is_never_plain, is_plain, is_plain_int
 from samzapy.streams.operators.partials import SlicesOfSums
 from samzapy.streams.operators.window_firing import Slices
 from samzapy.streams.walk import roots_of
 from samzapy.streams.window_nodes import WindowAggregate, windows_of
 from samzapy.streams.window_shapes import Pane
+from samzapy.streams.window_sums import sums_of
 from samzapy.streams.windowed import pane_json
 
 FOREIGN_MARK = (
     "Find out who writes into the topic: samzapy alone may. With `on_error: {then: dead_letter}` such a record is set aside, and time goes on without it."
 )
-OF_NUMBERS = {"count", "sum", "mean", "min", "max"}  # aggregates that make a new accumulator with each value, of numbers
 UNIT = 256  # panes and deletions between which a commit, a heartbeat or a stop may come
 
 
@@ -113,10 +109,11 @@ class TaskWindows:
         topics: by operator, the topic that it reads.
         store: gives a store by its name.
         serde: gives a serde by its name.
+        check: whether functions are checked for changing what they are given.
     """
 
     def __init__(
-        self, graph: Graph, times: Times, topics: Mapping[Node, str], store: Callable[[str], Any], serde: Callable[[str], Serde]
+        self, graph: Graph, times: Times, topics: Mapping[Node, str], store: Callable[[str], Any], serde: Callable[[str], Serde], check: bool = False
     ) -> None:
         self._times = times
         self._now_ms = times.lanes[0].now_ms
@@ -138,7 +135,7 @@ class TaskWindows:
             key = as_key(serde(node.key.serde))
             is_fed = any(isinstance(before, WindowAggregate) for before in before_of(node))
             slices = SlicesOfSums(
-                store(node.name), node.window, sums_of(node, serde), key.encode, key.decode, held if is_fed else now,
+                store(node.name), node.window, sums_of(node, serde, check), key.encode, key.decode, held if is_fed else now,
                 lateness_ms=node.lateness_ms, each=node.emit.each,
             )  # fmt: skip
             held.slices = slices
@@ -295,52 +292,6 @@ def _as_json(node: WindowAggregate, pane: Pane[Any]) -> bytes:
         return JsonSerde.encode(pane_json(pane, node.how == "aggregate"))
     except Exception:  # noqa: BLE001  its value may be any object of the user's
         return b""
-
-
-def sums_of(node: WindowAggregate, serde: Callable[[str], Serde]) -> Sums:
-    """How a window's values become its result."""
-    kept = serde(node.kept.serde)
-    held: dict[str, Any] = {"may_hold": {"json": is_plain, "integer": is_plain_int}.get(node.kept.serde, is_never_plain)}
-    if isinstance(serde(node.key.serde), OwnSerde):
-        held = {"may_hold": is_never_plain}  # keys that are not equal may be the same in bytes, and so the same row
-    elif node.parts and {what for _, what in node.parts} <= OF_NUMBERS:
-        held = {"may_hold": is_dict_of_plain, "room": sum(2 * ROOM + 6 * len(name) for name, _ in node.parts)}
-    merge = node.merge or _no_merge
-    return Sums(_adding(node), merge, node.merge_parts or merge, node.result or _same, kept.encode, decoding(node, kept.decode), **held)
-
-
-def _adding(node: WindowAggregate) -> Callable[[Any, Any, int], Any]:
-    adding, kind = _unchecked_adding(node), node.kept
-    if node.how not in ("reduce", "fold") or not kind.is_checked_when_written:
-        return adding
-    accepted = kind.accepted
-
-    def checked(sum_: Any, value: Any, time: int) -> Any:
-        found = adding(sum_, value, time)
-        if type(found) not in accepted:
-            refuse_other_json(kind, found)
-        return found
-
-    return checked
-
-
-def _unchecked_adding(node: WindowAggregate) -> Callable[[Any, Any, int], Any]:
-    if node.add is None:
-        return lambda sum_, value, time: 1 if sum_ is None else sum_ + 1
-    add, zero = node.add.call, node.zero
-    if zero is None:
-        return lambda sum_, value, time: value if sum_ is None else add(sum_, value)
-    if node.add.asks:
-        return lambda sum_, value, time: add(zero() if sum_ is None else sum_, value, time=time)
-    return lambda sum_, value, time: add(zero() if sum_ is None else sum_, value)
-
-
-def _no_merge(a: Any, b: Any) -> Any:
-    raise AssertionError("a window of one slice merges nothing")
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def before_of(node: Node) -> set[Node]:

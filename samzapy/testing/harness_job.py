@@ -25,7 +25,7 @@ from samzapy.streams.expand import sections as sections_of
 from samzapy.wiring.growing_topics import growing
 from samzapy.wiring.job_file import load_program
 from samzapy.wiring.job_topics import JobTopics
-from samzapy.wiring.program import expand
+from samzapy.wiring.program import expand, job_in
 from samzapy.wiring.serdes import Serdes
 from samzapy.wiring.tasks import Tasks, tasks_of
 
@@ -72,7 +72,7 @@ class HarnessJob:
             document = _with_sets({**job, **sections}, sets)
         elif isinstance(job, App):
             document = _with_sets({"job": "test", "app": "program:app", "kafka": MEMORY, **sections}, sets)
-            said = sections_of(job.graph, document.get("streams", {}), document.get("stores", {})).to_json()
+            said = sections_of(job.graph, document.get("streams", {}), document.get("stores", {}), job_in(document)).to_json()
             document |= {name: section for name, section in said.items() if name == "stores" or name not in sections}
         else:
             document = _with_sets({"job": "test", "task": f"{job.__module__}:{job.__name__}", "kafka": MEMORY, **sections}, sets)

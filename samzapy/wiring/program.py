@@ -29,7 +29,7 @@ def expand(document: Mapping[str, Any], folders: Sequence[Path]) -> tuple[dict[s
     try:
         app = import_app(name, folders)
         findings = list(check_names(app.graph, streams, stores))
-        return ({}, findings) if findings else (sections(app.graph, streams, stores, _job_of(document)).to_json(), [])
+        return ({}, findings) if findings else (sections(app.graph, streams, stores, job_in(document)).to_json(), [])
     except ConfigError as error:
         return {}, [Finding(("app",), problem.message.rstrip("."), problem.hint) for problem in error.problems]
     except ConfigurationError as error:
@@ -72,8 +72,8 @@ def program_tasks(settings: Settings, folders: Sequence[Path], app: App | None, 
     return Tasks(program.task, found.operators, found.tables, {window.name: key_in_row for window in windows_of(app.graph)})
 
 
-def _job_of(document: Mapping[str, Any]) -> str:
-    """The job's name and id."""
+def job_in(document: Mapping[str, Any]) -> str:
+    """A job's name and id, of its job file."""
     return str(Job(str(document["job"]), str(document.get("id") or "1")))
 
 

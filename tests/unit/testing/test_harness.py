@@ -104,6 +104,16 @@ def test_single_keys_are_changed_whatever_the_job_is_given_as(kind: str) -> None
             Harness(job, sets=[wrong], **sections)
 
 
+def test_a_program_with_stages_may_have_another_name_and_id() -> None:
+    app = App()
+    app.stream("in", key=str, value=str).key_by(lambda v: v, "by-word", key=str).count("n").to("out")
+    with Harness(app, job="shop", id="2") as h:
+        h.send("in", "tea", key="a")
+        h.run()
+        assert [("tea", 1)] == h.output("out")
+        assert h.records("shop-2-by-word")
+
+
 class OwnLog(StreamTask):
     def init(self, context: Any) -> None:
         before = list(logging.root.handlers), logging.root.level
