@@ -190,7 +190,7 @@ class _Writer:
         in_place = window is not None and counts(window) and self._near is not None and node.key.serde in PLAIN_KEYS
         if self._near is not None and in_place:
             self._near.append(near_sums_line(node))
-        self._lines(*(([], []) if in_place else other_kind_lines(node, value)))
+        self._lines(*other_kind_lines(node, value))
         lines = writer_lines(node, value, called, "h" in self._needs[self._takers[node][0]], window is not None, in_place, window in self._with_time)
         self._lines(lines, writer_names(node, window is not None, in_place))
 

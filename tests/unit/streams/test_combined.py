@@ -343,6 +343,24 @@ def test_the_error_of_a_sum_that_does_not_fit_says_how_many_records_it_is_of() -
     assert all("is the sum of 50 records; if it is skipped, all of them are left out" in said for said in why)
 
 
+@pytest.mark.parametrize("key", [str, int])
+def test_a_value_of_another_kind_is_refused_with_sums_as_without(key: type) -> None:
+    def live_with(combine: bool) -> tuple[list[int], float]:
+        app = App()
+        made = app.stream("in", key=str, value=dict, watermark_delay="0s").map(lambda v: v["x"], value=float)
+        made.key_by(lambda v: key(7), "by-key", key=key, combine=combine).window(tumbling("10s")).count("n").to("out")
+        with Harness(app, on_error={"then": "skip"}) as h:
+            for x in (1, 2, 3.5, "text", True, None):
+                h.send("in", {"x": x}, key="k", timestamp=T0)
+            h.run()
+            assert [combine] == list(dict.fromkeys(sent(h)))
+            skipped = h.metric("skipped")
+            h.end()
+            return [pane["value"] for _, pane in h.output("out")], skipped
+
+    assert ([4], 2.0) == live_with(combine=True) == live_with(combine=False)
+
+
 def test_the_harness_goes_on_alone_where_sums_cannot_be_made_as_a_job_does() -> None:
     app = App()
     keyed = app.stream("in", value=dict, watermark_delay="0s").key_by(lambda v: "all", "by-key", key=str)
