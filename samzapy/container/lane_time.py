@@ -11,7 +11,7 @@ Two things must not stop it or drag it along:
   consumer's position may be beyond records that are fetched and not processed. A partition that never had a record is idle at the second such answer,
   without that time: else the first windows of a new topic would wait for partitions that nobody writes. An idle lane that was idle before a start, or while no other
   lane was active, holds the watermark until the broker has said so again: its backlog may have come meanwhile.
-- A record with a wrong clock, far ahead, would make all others late. A *leap* counts when 100 further records of its lane have not
+- A record with a wrong clock, far ahead, would make all others late. A *leap* counts when 99 further records of its lane have not
   contradicted it, or one that comes 10 seconds later or more (silence confirms nothing), and no lane gets further ahead of the wall clock than `max_ahead`.
 
 Processing time is the wall clock's. Time that is ahead of the clock (it was set back, or another host's was ahead) does not stand still until the clock
@@ -27,7 +27,7 @@ from typing import Any
 from samzapy.model.event_time import END, NEVER, LaneMark, Leap
 from samzapy.model.offsets import TopicPartition
 
-LEAP_RECORDS = 100
+LEAP_RECORDS = 100  # the leap itself and 99 further ones
 LEAP_MS = 10_000
 ASK_S = 1.0  # between two questions about a lane that may be idle
 ASK_AGAIN_S = 5.0  # between two about a lane that is idle, while others move

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import samzapy
 from samzapy.container.lane_time import ADVANCE, LaneTime, TimeRules
 from samzapy.container.settled_clock import SettledClock
 from samzapy.container.watermark import StageTime
@@ -293,6 +296,19 @@ def test_a_planted_bug_is_noticed(bug: str, monkeypatch: pytest.MonkeyPatch) -> 
         except AssertionError:
             noticed.append(scenario.__name__)
     assert noticed
+
+
+def test_a_leap_is_confirmed_by_as_many_further_records_as_the_pages_say() -> None:
+    pages = [Path(samzapy.__file__).with_name(name).read_text() for name in ("GLOSSARY.md", "STREAMS.md", "RELIABILITY.md")]
+    further = {int(number) for page in pages for number in re.findall(r"(?:once|confirm it:|when) (\d+)(?: further)? records", page)}
+    assert len(further) == 1
+    needed = further.pop()
+    s, far = Stage(1, TimeRules(max_ahead_ms=HOUR)), NOW_MS - 100 * HOUR
+    s.send(0, far, *[far + 10 * HOUR] * (1 + needed))
+    s.read(0, 2 + needed - 1)
+    assert s.stage.watermark == far
+    s.read(0)
+    assert s.stage.watermark == far + 10 * HOUR
 
 
 def test_a_partition_that_never_had_a_record_is_idle_at_the_second_answer() -> None:
