@@ -19,7 +19,7 @@ from samzapy.container.watermark import StageTime, TaskTime
 from samzapy.failpoints import Crash
 from samzapy.model.event_time import NEVER
 from samzapy.ports import TopicSpec
-from samzapy.streams import FINAL, App, Pane, agg, hopping, tumbling, updates
+from samzapy.streams import FINAL, App, Pane, agg, hopping, tumbling, updates, window_sums
 from samzapy.streams import compile as compiling
 from samzapy.streams import task_windows as stage
 from samzapy.streams.operators.rows import CURSOR
@@ -949,7 +949,7 @@ def test_a_batch_that_failed_leaves_nothing_in_an_accumulator(what: str) -> None
 
 
 def test_an_accumulator_that_changes_must_not_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "OF_NUMBERS", stage.OF_NUMBERS | {"collect"})
+    monkeypatch.setattr(window_sums, "OF_NUMBERS", window_sums.OF_NUMBERS | {"collect"})
     with pytest.raises(AssertionError):
         test_a_batch_that_failed_leaves_nothing_in_an_accumulator("collect")
 
