@@ -111,6 +111,8 @@ class Committer:
         started = self._clock.monotonic()
         cuts = [c for c in (self._cut(t, positions.get(t.name, {}), here.get(t.name, {})) for t in tasks) if c is not None]
         if not cuts and not self._own.in_transaction:
+            if self._outputs is not None:  # what `window` sent, and nothing else
+                self._flush_outputs(self._outputs)
             return False
         failpoints.hit("commit.C0.cut")
         self._marks.send((cut.task, cut.said) for cut in cuts)

@@ -188,8 +188,6 @@ class Container:
         """
         try:
             return self._turn(wait_s)
-        except BatchUnreadable as error:
-            return self._skip_unreadable(error)
         except OffsetOutOfRange as error:
             self._growth.look()  # the topic may have been made again
             if not may_go_on(self._spec.inputs.get(error.topic)):
@@ -212,7 +210,11 @@ class Container:
         most_s = WATCH_S if are_watched else EARLY_S if self._early.is_on else wait_s
         timeout_s = 0.0 if is_busy else max(0.0, min(wait_s, self._schedule.next_at - now, most_s))
         self.facts.loop.to(WAIT_INPUT)
-        batch = self._inputs.poll(min(self._poll_records, self._search.room(self._transaction.records)), timeout_s)
+        try:
+            batch = self._inputs.poll(min(self._poll_records, self._search.room(self._transaction.records)), timeout_s)
+        except BatchUnreadable as error:  # only here: whatever else reads needs each record, and may be at it in the middle of a batch
+            skip_unreadable(error, self._inputs, self._given_up, self._commits)
+            return True
         if batch and not self._misplaced_keys.is_done:
             self._misplaced_keys.look(batch)
         self.facts.loop.to(PROCESS)
@@ -245,13 +247,6 @@ class Container:
         LOG.warning("container %d: its tasks start again, to apply `on_out_of_range`: %s", self._number, error.message)
         self.commit_or_roll_back(START)
         self.own()
-        return True
-
-    def _skip_unreadable(self, batch: BatchUnreadable) -> bool:
-        try:
-            skip_unreadable(batch, self._inputs, self._given_up, self._commits)
-        except TransactionAborted as error:
-            self._rollback.after(error)
         return True
 
     def _renew_consumer(self) -> None:

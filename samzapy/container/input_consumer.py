@@ -11,9 +11,9 @@ Replacing changes what is being read, so whoever sees a reason only notes it, an
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from samzapy.api.errors import SamzapyError
+from samzapy.api.errors import BatchUnreadable, OffsetOutOfRange, SamzapyError
 from samzapy.model.caution import Caution
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports import Clock, Closing, Consumer, Fetch, Message
@@ -124,10 +124,20 @@ class InputConsumer(Closing):
         self._now.assign(positions)
 
     def unassign(self, partitions: Iterable[TopicPartition]) -> None:
-        self._now.unassign(partitions)
+        gone = list(partitions)
+        self._forget_trouble(gone)
+        self._now.unassign(gone)
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
+        self._forget_trouble(positions)
         self._now.seek(positions)
+
+    def _forget_trouble(self, partitions: Collection[TopicPartition]) -> None:
+        """What was met in these partitions is met again, if it is read again: by the position, which is another one from now on."""
+        trouble = self._trouble
+        here = isinstance(trouble, BatchUnreadable) and TopicPartition(trouble.topic, trouble.partition) in partitions
+        if here or (isinstance(trouble, OffsetOutOfRange) and any(partition.topic == trouble.topic for partition in partitions)):
+            self._trouble = None
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         self._now.pause(partitions)

@@ -63,9 +63,13 @@ class Joining:
             return
         self._starter.may_wait(wait_s)
         until = self._clock.monotonic() + seconds
-        for got_on in self._steps:
-            if not got_on or self._clock.monotonic() >= until:
-                return
+        try:
+            for got_on in self._steps:
+                if not got_on or self._clock.monotonic() >= until:
+                    return
+        except BaseException:
+            self.stop()  # a generator that raised is at its end, which must not count as done
+            raise
         self._steps = None
 
     def finish(self) -> None:

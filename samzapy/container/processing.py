@@ -81,8 +81,7 @@ class Processing:
 
     def run(self, batch: Sequence[Message]) -> None:
         """Process these records, whatever is due in between included."""
-        batch = batch if type(batch) is list else list(batch)
-        self._transaction.begin_batch(batch)
+        self._transaction.begin_batch(batch := batch if type(batch) is list else list(batch))
         self._retrying.ended()
         if self._requests.pending:  # windows that became due without a record
             self._between_records(None)
@@ -223,19 +222,21 @@ class Processing:
         """A record of a partition that several tasks read (broadcast), or that none reads any more, or that has taken effect before."""
         asked = Requests()
         self._transaction.next_index = index
-        for task_input in readers:
-            if message.offset() < task_input.resume_at or message.offset() in task_input.condemned:
-                continue
-            error = self._attempt(task_input, (message,))
-            if error is not None:
-                self._failed(task_input, message, index, error)
-            if self._requests.shutdown_task:
-                task_input.task.closing = True
-            asked.add(self._requests)
-            self._requests.clear()
-            # It is done with this record, even if a later one makes the container commit.
-            task_input.resume_at = next_offset(message.offset())
-        self._requests.add(asked)
+        try:
+            for task_input in readers:
+                if message.offset() < task_input.resume_at or message.offset() in task_input.condemned:
+                    continue
+                error = self._attempt(task_input, (message,))
+                if error is not None:
+                    self._failed(task_input, message, index, error)
+                if self._requests.shutdown_task:
+                    task_input.task.closing = True
+                asked.add(self._requests)
+                self._requests.clear()
+                # It is done with this record, even if a later one makes the container commit.
+                task_input.resume_at = next_offset(message.offset())
+        finally:
+            self._requests.add(asked)  # those that are done have asked, even if another is left by a pause
 
     def _attempt(self, task_input: TaskInput, records: Sequence[Message]) -> BaseException | None:
         """Outside the hot loop: a record, or several for a task that takes batches; what it raised. What it did is kept, or is to be undone.

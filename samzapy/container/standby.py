@@ -10,6 +10,7 @@ by the rule by which a local store is kept or not: half of the topic's delete.re
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -80,12 +81,16 @@ class Standbys:
             self._give_up(error)
 
     def leave(self, task: str) -> None:
-        """Close a task's copies; their content stays on disk, flushed."""
+        """Close a task's copies; their content stays on disk, flushed as far as that is possible."""
         self._followed.pop(task, None)
         for copy in self._taken_out(task):
-            self._write(copy)
-            copy.store.flush()
-            copy.store.close()
+            try:
+                self._write(copy)
+                copy.store.flush()
+            except SamzapyError as error:  # it does not stop the tasks that run here
+                LOG.warning("the warm copy of %s could not be written to its end: %s", task, error)
+            with contextlib.suppress(SamzapyError):
+                copy.store.close()
 
     def _taken_out(self, task: str) -> list[_Copy]:
         """A task's copies, which are read for no longer."""
@@ -157,7 +162,8 @@ class Standbys:
         """An error of a copy does not stop the tasks that run here: forget all copies, begin again a little later."""
         LOG.warning("the warm copies of this container were closed because of an error, and are opened again in %.0f s; its tasks go on: %s", GIVE_UP_S, error)
         for copy in self._copies.values():
-            copy.store.close()
+            with contextlib.suppress(SamzapyError):  # it says the same again
+                copy.store.close()
         self._copies = {}
         self._followed = dict.fromkeys(self._followed, error.message)
         if self._consumer is not None:

@@ -80,6 +80,7 @@ class KafkaConsumer(Closing):
         self._settings = {**settings, **FORCED, "group.id": group_id, "client.id": client_id}
         self._assigned: dict[TopicPartition, int] = {}
         self._known: set[TopicPartition] = set()
+        self._paused: set[TopicPartition] = set()
         self._trouble: tuple[TopicPartition, LogError] | None = None  # what a poll met beside records that it handed out
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
@@ -122,11 +123,13 @@ class KafkaConsumer(Closing):
         here = [ClientPartition(*p) for p in partitions if p in self._assigned]
         if here:
             asked("pause", lambda: self._consumer.pause(here))
+            self._paused.update(TopicPartition(p.topic, p.partition) for p in here)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         here = [ClientPartition(*p) for p in partitions if p in self._assigned]
         if here:
             asked("resume", lambda: self._consumer.resume(here))
+            self._paused.difference_update(TopicPartition(p.topic, p.partition) for p in here)
 
     def poll(self, max_records: int, timeout_s: float) -> Sequence[Message]:
         """`consume(n, t)` would wait all of t unless n came; so: wait for one, then take what is there.
@@ -198,7 +201,9 @@ class KafkaConsumer(Closing):
         try:
             bounds, at = self.bounds(partition), self.positions([partition])[partition]
             if bounds.start <= at <= bounds.end:
+                is_paused = partition in self._paused
                 self.seek({partition: at})
+                self.pause([partition] if is_paused else [])  # whoever paused it does not know of this seek
                 return None
         except LogError as unknown:
             return unknown

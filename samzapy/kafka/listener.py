@@ -26,7 +26,7 @@ class Listener:
         self.rejected_topic = ""  # "" too if the library does not name it
         self.rejected_name = ""  # Kafka's, of the refusal
         self.forbidden = ""
-        self.has_failed = False  # the transaction: the library sends no more of it, and only an abort ends that
+        self.failed = ""  # why the transaction has: the library sends no more of it, and only an abort ends that
 
     def log(self, level: int, text: str, *args: Any) -> None:
         line = text % args if args else text
@@ -34,7 +34,8 @@ class Listener:
         if answer is not None:
             self.end_txn.append(answer[1])
         failed = TXN_FAILED.search(line)
-        self.has_failed = self.has_failed or failed is not None
+        if failed is not None:
+            self.failed = self.failed or f"{failed['why']} ({failed['name']})"
         if failed is not None and failed["name"] in REJECTED_NAMES and not self.rejected:
             self.rejected = f"{failed['why']} ({failed['name']})."
             self.rejected_topic, self.rejected_name = topic_in(failed["why"]), failed["name"]

@@ -212,10 +212,10 @@ class KafkaTransactionalProducer:
 
     def _flush(self) -> None:
         # Flush in short steps: once a record was refused, the rest of the queue is never sent, so a single flush would wait until the
-        # timeout (measured: test_records_queued_after_a_refused_record_are_not_waited_for). `has_failed` comes from the library's log.
+        # timeout (measured: test_records_queued_after_a_refused_record_are_not_waited_for). `failed` comes from the library's log.
         deadline = time.monotonic() + self._timeout_s
         try:
-            while served(self._producer.flush, max(0.0, min(FLUSH_LOOK_S, deadline - time.monotonic()))) and not self._heard.has_failed:
+            while served(self._producer.flush, max(0.0, min(FLUSH_LOOK_S, deadline - time.monotonic()))) and not self._heard.failed:
                 if time.monotonic() >= deadline:
                     doing = f"flush of {self._id}"
                     raise flush_too_late(doing, self._timeout_s, self._refusals.error(doing))
@@ -226,6 +226,8 @@ class KafkaTransactionalProducer:
         if self._heard.rejected:
             raise self._heard_rejection()
         self._raise_poison()
+        if self._heard.failed:  # records that are still on their way belong to it: nobody may take them for written
+            raise undelivered(TransactionAborted(f"{self._id}: {self._heard.failed}.", ""), None, self._forbidden())
         self._refusals.forget()
 
     def _raise_poison(self) -> None:
@@ -234,7 +236,10 @@ class KafkaTransactionalProducer:
         with contextlib.suppress(KafkaException):  # serve the log first; an error that this raises comes after the poison and says less
             served(self._producer.poll, 0)
         rejected = self._heard_rejection() if self._heard.rejected else None
-        raise undelivered(self._poison, rejected, f"{self._id}: {self._heard.forbidden}" if self._heard.forbidden else "")
+        raise undelivered(self._poison, rejected, self._forbidden())
+
+    def _forbidden(self) -> str:
+        return f"{self._id}: {self._heard.forbidden}" if self._heard.forbidden else ""
 
     def _heard_rejection(self) -> TransactionAborted:
         heard = self._heard

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
-from samzapy.api.errors import BatchUnreadable
+from samzapy.api.errors import BatchUnreadable, StateRefused, TransactionAborted
+from samzapy.container.container import Container
+from samzapy.model.caution import Caution
 from samzapy.model.dead_letter import HEADERS_NOT_READ, NOT_READ, Origin
 from samzapy.model.offsets import TopicPartition
-from tests.unit.container.bench import Bench
+from samzapy.ports import Instructions, Supervision
+from tests.unit.container.bench import JOB, Bench
 
 
 class Passing(StreamTask):
@@ -75,3 +78,118 @@ def test_a_record_whose_headers_cannot_be_read_is_set_aside_without_them(tmp_pat
     assert "never one" in plain.error
     assert "headers of in[0]@2 cannot be read" in asked.error
     assert [1, 2] == [int.from_bytes(letter.value or b"", "big") for letter in (plain, asked)]
+
+
+class Counting(StreamTask):
+    def init(self, context):
+        self.counts = context.get_store("s")
+
+    def process(self, envelope, collector, coordinator):
+        count = (self.counts.get(envelope.key) or 0) + 1
+        self.counts.put(envelope.key, count)
+        collector.send("out", count, key=envelope.key)
+
+
+@pytest.mark.parametrize("on_error", ["skip", "dead_letter", "fail"])
+def test_a_batch_of_a_changelog_that_cannot_be_read_is_never_skipped(tmp_path: Path, on_error: str) -> None:
+    bench = Bench(tmp_path, Counting, on_error=on_error)
+    container = bench.start()
+    for key in "abcdef":
+        bench.feed((key, 1))
+        bench.drain(container)
+        container.commit()
+    container.stop()
+    container.close()
+    changelog = TopicPartition(JOB.changelog_topic("s"), 0)
+    at = next(record.offset() for record in bench.cluster.partition(changelog).records if record.key() == b"b")
+    bench.cluster.spoil(changelog, at, at + 1)
+    bench.state = tmp_path / "another host"
+    with pytest.raises(StateRefused, match=rf"{changelog.topic}\[0\]@{at} cannot be read") as caught:
+        bench.start()
+    assert "receive.message.max.bytes" in caught.value.remedy
+    assert "skip" not in caught.value.remedy
+    assert [("abcdef"[i], 1) for i in range(6)] == bench.read("out"), "nothing was processed with half a store"
+
+
+class Slow(Passing):
+    """Takes so long that duties are due between two records."""
+
+    bench: Bench
+
+    def process(self, envelope, collector, coordinator):
+        self.bench.clock.passed += 0.2
+        super().process(envelope, collector, coordinator)
+
+
+def test_what_a_duty_cannot_read_in_the_middle_of_a_batch_loses_no_record_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Slow.bench = Bench(tmp_path, Slow, on_error="skip", stores={})
+    container = bench.start()
+    restore, met = container._joining.restore, []
+
+    def unreadable(*args: float, **kwargs: float) -> None:
+        if container._transaction.unprocessed and not met:
+            met.append(1)
+            raise BatchUnreadable(JOB.changelog_topic("s"), 1, 2, 3, "it does not decompress")
+        restore(*args, **kwargs)
+
+    monkeypatch.setattr(container._joining, "restore", unreadable)
+    bench.feed(*((f"k{i}", i) for i in range(8)))
+    with pytest.raises(BatchUnreadable):
+        bench.drain(container)
+    container.stop()
+    bench.drain(bench.start())
+    assert list(range(8)) == [value for _, value in bench.read("out")]
+
+
+class Stepping(Passing):
+    """Asks for a commit, or for a pause, at the record 1."""
+
+    at_one = staticmethod(lambda coordinator: None)
+
+    def process(self, envelope, collector, coordinator):
+        super().process(envelope, collector, coordinator)
+        if envelope.message == 1:
+            type(self).at_one(coordinator)
+
+
+@pytest.mark.parametrize("what", ["abort", "pause"])
+@pytest.mark.parametrize("deaths", [1, 2])
+def test_a_batch_that_was_met_ahead_is_met_again_after_the_partition_went_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, deaths: int
+) -> None:
+    """After two deaths single batches are gathered, so what cannot be read is met before the records in front of it are processed."""
+    bench = Bench(tmp_path, Stepping, on_error="skip", stores={})
+    bench.feed(*((f"k{i}", i) for i in range(8)))
+    bench.cluster.spoil(TopicPartition("in", 0), 5, 6)
+    spec, paused = bench.adjust(bench.spec()), []
+    bench.name(0, "again", spec.tasks)
+    supervision = Supervision(lambda: None, lambda _: None, lambda: Instructions(paused=bool(paused)), lambda _: None)
+    container = Container(
+        spec, "again", "run", None, bench.log, bench.clock, supervision=supervision, caution=Caution(watch_s=60.0, deaths=deaths)
+    )
+
+    def pause(coordinator: object) -> None:
+        paused.append(1)
+        bench.clock.passed += 0.2
+
+    monkeypatch.setattr(Stepping, "at_one", staticmethod(pause if what == "pause" else lambda coordinator: coordinator.commit()))
+    container.start()
+    commit, aborted = container._committer.commit, []
+
+    def refuse_once(tasks, positions, here):
+        if what == "abort" and not aborted and any(offset for at in positions.values() for offset in at.values()):
+            aborted.append(1)
+            raise TransactionAborted("the broker demands an abort", "")
+        return commit(tasks, positions, here)
+
+    monkeypatch.setattr(container._committer, "commit", refuse_once)
+    for _ in range(30):
+        container.step(0.0)
+    assert aborted or container._pausing.is_on
+    monkeypatch.setattr(Stepping, "at_one", staticmethod(lambda coordinator: None))
+    paused.clear()
+    for _ in range(10):
+        bench.clock.passed += 0.2
+        container.step(0.0)
+    bench.drain(container)
+    assert [0, 1, 2, 3, 4, 6, 7] == [value for _, value in bench.read("out")]

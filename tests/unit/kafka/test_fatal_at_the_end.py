@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from samzapy.api.errors import Fenced
+from samzapy.api.errors import Fenced, TransactionAborted
 from samzapy.kafka.producer import KafkaTransactionalProducer
 
 FATAL = KafkaException(KafkaError(KafkaError._FATAL, "the client failed", True))
@@ -47,3 +47,23 @@ def test_a_fatal_error_at_begin_is_too() -> None:
     producer._producer = Client(SystemError("while callbacks ran"), FATAL)  # type: ignore[assignment]
     with pytest.raises(Fenced):
         producer.begin()
+
+
+class Slow:
+    """confluent_kafka.Producer with a record on its way to a broker that is slow."""
+
+    def flush(self, timeout: float) -> int:
+        return 1
+
+    def poll(self, timeout: float) -> int:
+        return 0
+
+
+def test_a_flush_of_a_transaction_that_has_failed_says_so_though_records_are_still_on_their_way() -> None:
+    """Measured: after a broker refused one record, the report of another one, which is on its way to another broker, may be seconds away."""
+    producer = KafkaTransactionalProducer({"bootstrap.servers": "127.0.0.1:1"}, "t", 60_000)
+    producer._is_open, producer._producer = True, Slow()  # type: ignore[assignment]
+    line = "Current transaction failed in state InTransaction: unknown (broker may be terminating) (UNKNOWN_SERVER_ERROR)"
+    producer._heard.log(20, line)
+    with pytest.raises(TransactionAborted, match="UNKNOWN_SERVER_ERROR"):
+        producer.flush()
