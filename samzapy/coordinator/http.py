@@ -235,6 +235,7 @@ class _Server(uvicorn.Server):
 
     async def _shake_hands(self, loop: asyncio.AbstractEventLoop, connected: socket.socket, address: str) -> None:
         made = self._connection(loop, address)
+        made.handshake = asyncio.current_task()
         try:
             await loop.connect_accepted_socket(lambda: made, connected, ssl=self._tls, ssl_handshake_timeout=self.head_s)
         except OSError:  # it does not speak TLS, took too long, or has gone
@@ -275,6 +276,7 @@ class Connection(asyncio.Protocol):
         self._loop = loop
         self._guest = guest
         self._transport: asyncio.Transport | None = None
+        self.handshake: asyncio.Task[None] | None = None  # of TLS: before it is done there is no transport
         self._timer: asyncio.TimerHandle | None = None
 
     def has_asked(self) -> None:
@@ -299,6 +301,8 @@ class Connection(asyncio.Protocol):
         self._server.gone(self._guest)
         if self._transport is not None:
             self._transport.abort()
+        elif self.handshake is not None:
+            self.handshake.cancel()  # which closes the socket
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import socket
@@ -111,6 +112,23 @@ def test_it_answers_by_https_only_and_to_those_who_know_its_certificate(pair: tu
             old.wrap_socket(plain)
     finally:
         silent.close()
+        listener.stop()
+
+
+def test_connections_that_never_shake_hands_are_closed_to_make_room_as_others_are(pair: tuple[Path, Path]) -> None:
+    settings = web(host="0.0.0.0", names=["localhost"], tls={"cert": str(pair[0]), "key": str(pair[1])})
+    listener = Listener(Starlette(), "127.0.0.1", 0, tls=context_of(settings), name=name_of(settings), head_s=LONG_S)
+    listener.start()
+    port, per_peer = int(listener.url.rpartition(":")[2]), listener._server.door.per_peer
+    silent = [socket.create_connection(("127.0.0.1", port), LONG_S) for _ in range(2 * per_peer)]
+    try:
+        for connection in silent[:per_peer]:  # the first ones; else each of them would wait for as long as a head may take
+            connection.settimeout(LONG_S / 2)
+            with contextlib.suppress(ConnectionResetError):
+                assert b"" == connection.recv(1)
+    finally:
+        for connection in silent:
+            connection.close()
         listener.stop()
 
 
