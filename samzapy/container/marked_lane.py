@@ -1,7 +1,8 @@
 """The time of a partition of an internal topic: what the marks of the tasks that write it say. Pure, as lane_time.py is, which says what time is for.
 
 The records of such a partition come from several tasks, and none of them says how far the others are. So its time is the minimum of what all
-these tasks have said; one that has said nothing yet holds it, and one that is idle is left out. It moves when a mark is read, never with a record.
+these tasks have said; one that has said nothing yet holds it, and one that is idle is left out, up to the first pane that its open windows will still
+give. It moves when a mark is read, never with a record.
 """
 
 from __future__ import annotations
@@ -88,12 +89,20 @@ class MarkedLane:
         going = [mark for mark in marks if mark.state != IDLE and not self._is_end(mark)]
         idle = [mark for mark in marks if mark.state == IDLE]
         self.ended = bool(marks) and not going and not idle
-        is_idle = not going and bool(idle)
+        firsts = [mark.first for mark in idle if mark.first is not None]
+        is_idle = not going and bool(idle) and not firsts
         if self.idle and not is_idle:
             self._before_return()
         self.idle = is_idle
         times = [NEVER if mark.time is None else mark.time for mark in (going or idle)]
-        self.watermark = END if self.ended else (min(times) if going else max(times)) if times else NEVER
+        self.watermark = END if self.ended else min([min(times) if going else max(times), *firsts]) if times else NEVER
+
+    def others(self, task: str) -> int:
+        """How far the tasks that write it are, without this one: those that are not idle, or, if all are, those that are."""
+        marks = [self._newest.get(other) or Mark() for other in self._writers if other != task]
+        going = [mark for mark in marks if mark.state != IDLE and not self._is_end(mark)]
+        times = [NEVER if mark.time is None else mark.time for mark in (going or marks) if not self._is_end(mark)]
+        return (min if going else max)(times, default=NEVER)
 
     def _is_end(self, mark: Mark) -> bool:
         """Whether a task has brought all that it will bring in this run."""
@@ -101,8 +110,17 @@ class MarkedLane:
 
     def held_by(self) -> str:
         """The task that its time waits for."""
-        waits = [(mark, task) for task in self._writers if (mark := self._newest.get(task) or Mark()).state != IDLE and not self._is_end(mark)]
-        return min(waits, key=lambda one: (NEVER if one[0].time is None else one[0].time, one[1]))[1] if waits else ""
+        waits = [(held, task) for task in self._writers if (held := self._held_at(self._newest.get(task) or Mark())) is not None]
+        return min(waits)[1] if waits else ""
+
+    def is_idle(self, task: str) -> bool:
+        """Whether a task that writes it is idle, as it has said."""
+        return (self._newest.get(task) or Mark()).state == IDLE
+
+    def _held_at(self, mark: Mark) -> int | None:
+        if mark.state == IDLE:
+            return mark.first
+        return None if self._is_end(mark) else NEVER if mark.time is None else mark.time
 
     # -- what moves the time of other lanes does not move this one -----------------------------------------------------------------------
 
@@ -142,7 +160,7 @@ class MarkedLane:
         self._newest, self.idle, self.ended, self.watermark = saved
 
 
-def said(time: int, is_idle: bool, has_ended: bool, run_id: str) -> Mark:
+def said(time: int, is_idle: bool, has_ended: bool, run_id: str, first: int | None = None) -> Mark:
     """What a task says of itself."""
     state = ENDED if has_ended else IDLE if is_idle else ACTIVE
-    return Mark(None if time == NEVER else time, state, run_id if has_ended else "")
+    return Mark(None if time == NEVER else time, state, run_id if has_ended else "", first if state == IDLE else None)

@@ -54,7 +54,9 @@ class Marks:
         if stage.follows_clock and at != NEVER:
             at -= at % STEP_MS
         at = max(at, NEVER if before is None else before)  # what it has said stands
-        return said(at, stage.is_idle and not is_firing, has_ended and not is_firing, self._run_id)
+        if not stage.is_idle or is_firing:
+            return said(at, False, has_ended and not is_firing, self._run_id)
+        return said(at, True, has_ended, self._run_id, task.user.still_to_come(topic))  # type: ignore[union-attr]
 
     def is_news(self, task: TaskInstance, now: Said) -> bool:
         """Whether the following stage does not know this of the task. Of a topic without time they need only hear of the end."""

@@ -5,7 +5,7 @@ Pure, as lane_time.py is, which says what that is for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from samzapy.container.lane_time import ADVANCE, LEAP_RECORDS, LaneTime
@@ -22,6 +22,9 @@ class StageTime:
     Args:
         name: of the stage: its timed inputs.
         watermark: that of the checkpoint.
+
+    Attributes:
+        is_held: whether windows of it are open for which others wait whose time is not known here (streams/idle_windows.py): then it does not stand still.
     """
 
     def __init__(self, name: str, watermark: int = NEVER) -> None:
@@ -29,6 +32,7 @@ class StageTime:
         self.lanes: list[Lane] = []
         self._reached = watermark
         self._was_quiet = False  # no lane was active when the watermark was last looked at
+        self.is_held: Callable[[], bool] = lambda: False
         self._pace_s: float | None = None  # with ADVANCE: up to when a quiet stage has gone on, in monotonic seconds
 
     @property
@@ -103,12 +107,17 @@ class StageTime:
         self._look()
         lanes = [lane for lane in self.lanes if not lane.ended]
         follows = self._was_quiet and lanes and all(lane.proved and lane.rules.when_idle == ADVANCE for lane in lanes)
+        follows = follows or (self.is_idle and self.is_held())
         if follows and self._pace_s is not None and self._reached != NEVER:
             passed_ms = int((now_s - self._pace_s) * 1000)
             self._reached += passed_ms
             self._pace_s += passed_ms / 1000
         else:
             self._pace_s = now_s if follows else None
+
+    def go_on(self, time: int) -> None:
+        """While it is idle: others who wait for its windows have come to this time."""
+        self._reached = max(self._reached, time)
 
     def status(self, now_s: float, now_ms: int) -> dict[str, object]:
         """For people: by stage its watermark, how old that is, the records that were too far ahead, and what is waited for."""
@@ -222,7 +231,10 @@ def _not_kept(name: str, fed: Sequence[Lane], known: Mapping[str, int], new: Col
 def _why(lane: Lane, now_s: float) -> str:
     """What is to be said of the lane that holds the watermark."""
     if isinstance(lane, MarkedLane):
-        return f"{lane.partition}, which has records to be read" if lane.has_more else f"{lane.held_by()}, which writes {lane.partition}"
+        if lane.has_more:
+            return f"{lane.partition}, which has records to be read"
+        held_by = lane.held_by()
+        return f"{held_by}, which writes {lane.partition}{', and is idle with open windows' if lane.is_idle(held_by) else ''}"
     if lane.rules.by_clock:
         ahead_s = lane.ahead_of_clock_ms / 1000
         return f"the clock: time is {_lasting(ahead_s)} ahead of it, and goes on at half the pace until it has caught up" if ahead_s >= 1 else ""

@@ -31,28 +31,31 @@ class Mark:
         time: all that it still sends is of this time or later, or was late already; None: nothing is known.
         state: ACTIVE; IDLE: it has nothing to read and is not waited for; ENDED: a bounded run has brought all that it will bring.
         run: of ENDED, the run's id.
+        first: of IDLE, the time of the first pane that open windows will still give, for which others wait; None: no window is open.
     """
 
     time: int | None = None
     state: str = ACTIVE
     run: str = ""
+    first: int | None = None
 
     def to_json(self) -> list[Any]:
-        return [self.time, self.state, self.run]
+        return [self.time, self.state, self.run if self.first is None else str(self.first)]  # earlier versions read no third entry of IDLE
 
 
 def mark_from_json(raw: object) -> Mark:
     """What `to_json` made. A state that is not known is one in which the task is waited for.
 
     Raises:
-        TypeError: it is something else.
+        TypeError, ValueError: it is something else.
     """
     if not isinstance(raw, list | tuple) or len(raw) != 3:
         raise TypeError("expected a mark: time, state, run")
     time, state, run = raw
     if not (time is None or type(time) is int) or not isinstance(state, str) or not isinstance(run, str):
         raise TypeError("expected a mark: a whole number or null, and two texts")
-    return Mark(time, state if state in STATES else ACTIVE, run if state == ENDED else "")
+    first = int(run) if state == IDLE and run else None
+    return Mark(time, state if state in STATES else ACTIVE, run if state == ENDED else "", first)
 
 
 def marks_to_bytes(marks: Mapping[str, Mark], topic_id: str) -> bytes:

@@ -33,12 +33,13 @@ from samzapy.streams.kinds import refuse_other_json
 from samzapy.streams.operators.window_firing import LATE
 from samzapy.streams.partition_choice import partition_names
 from samzapy.streams.places import OURS
-from samzapy.streams.task_windows import Stage, TaskWindows
+from samzapy.streams.task_windows import TaskWindows
 from samzapy.streams.unchanged import unchanged
 from samzapy.streams.unreadable_state import of_tables
 from samzapy.streams.walk import makers, readers, sources
 from samzapy.streams.window_nodes import Late, WindowAggregate, late_of, windows_of
 from samzapy.streams.window_shapes import PANE
+from samzapy.streams.window_time import Stage
 from samzapy.streams.windowed import pane_json
 
 NONE: Mapping[Node, Combiner] = MappingProxyType({})
@@ -231,7 +232,7 @@ class GraphTask(StreamTask):
         time = getattr(context, "time", None)
         graph = self._program.graph
         if time is not None:
-            self.windows = TaskWindows(graph, time, self._program.topics, context.get_store, self._program.serde, self._program.check)
+            self.windows = TaskWindows(self._program, time, context.get_store, context.task_name)
         self._waiting = getattr(context, "together", {})
         self._combiners = self._program.combiners(self._waiting)
         functions = self._program.functions(context, self.windows, self._combiners)
@@ -249,6 +250,10 @@ class GraphTask(StreamTask):
         if self.windows is None:
             return NEVER, False
         return self.windows.reached(self._program.writers[topic], stage)
+
+    def still_to_come(self, topic: str) -> int | None:
+        """The time of the first pane that its open windows will send to an internal topic, if no record comes any more; None: there is none."""
+        return None if self.windows is None else self.windows.still_to_come(topic)
 
     @property
     def late(self) -> dict[str, int]:

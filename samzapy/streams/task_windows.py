@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from samzapy.api.errors import SerdeError, TaskError, check
-from samzapy.api.serde import Serde
 from samzapy.model.event_time import NEVER
 from samzapy.model.failed_pane import FailedPane
 from samzapy.serde.basic import JsonSerde, shown
 from samzapy.serde.record_keys import as_key
 from samzapy.streams.combining import partial_windows, records_of
-from samzapy.streams.graph import Graph, Node, Reader
+from samzapy.streams.graph import Node, Reader
+from samzapy.streams.idle_windows import IdleWindows
 from samzapy.streams.operators.partials import SlicesOfSums
-from samzapy.streams.operators.window_firing import Slices
 from samzapy.streams.walk import roots_of
 from samzapy.streams.window_nodes import WindowAggregate, windows_of
 from samzapy.streams.window_shapes import Pane
 from samzapy.streams.window_sums import sums_of
+from samzapy.streams.window_time import Held, Lane, Now, Stage, Timed, Times
 from samzapy.streams.windowed import pane_json
 
 FOREIGN_MARK = (
@@ -27,101 +27,24 @@ FOREIGN_MARK = (
 UNIT = 256  # panes and deletions between which a commit, a heartbeat or a stop may come
 
 
-class Lane(Protocol):
-    """The time of one input partition, as the container keeps it.
-
-    Attributes:
-        partition: topic and partition.
-        quiet: a record of at most this time does not move it.
-        now_ms: the wall clock.
-    """
-
-    partition: Any
-    quiet: int
-
-    @property
-    def watermark(self) -> int: ...
-    def now_ms(self) -> int: ...
-    def advance(self, time: int) -> None: ...
-    def plain_times(self) -> tuple[int, int]: ...
-
-
-class Stage(Protocol):
-    """The event time of a stage of a task, as the container keeps it."""
-
-    lanes: Sequence[Lane]
-
-    @property
-    def watermark(self) -> int: ...
-    @property
-    def kept(self) -> int: ...
-
-
-class Times(Protocol):
-    """The event time of a task, as the container keeps it."""
-
-    lanes: Sequence[Lane]
-
-    def of(self, topics: Sequence[str]) -> Stage | None: ...
-    def save(self) -> Any: ...
-    def go_back(self, saved: Any) -> None: ...
-
-
-class Now:
-    """The time of windows that are fed by records.
-
-    Attributes:
-        stage: what it is the time of.
-        bound: the watermark is not beyond this.
-    """
-
-    __slots__ = ("bound", "stage")
-
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
-        self.bound = NEVER
-
-    @property
-    def watermark(self) -> int:
-        return self.stage.watermark
-
-
-class Held:
-    """The time of windows that are fed by other windows: it moves when those have fired."""
-
-    __slots__ = ("slices",)
-
-    def __init__(self) -> None:
-        self.slices: Slices | None = None
-
-    @property
-    def watermark(self) -> int:
-        return NEVER if self.slices is None else self.slices.at
-
-    bound = watermark
-
-
 class TaskWindows:
     """The windows of one task.
 
     Args:
         times: the task's event time.
-        topics: by operator, the topic that it reads.
         store: gives a store by its name.
-        serde: gives a serde by its name.
-        check: whether functions are checked for changing what they are given.
+        task: its name.
     """
 
-    def __init__(
-        self, graph: Graph, times: Times, topics: Mapping[Node, str], store: Callable[[str], Any], serde: Callable[[str], Serde], check: bool = False
-    ) -> None:
+    def __init__(self, program: Timed, times: Times, store: Callable[[str], Any], task: str) -> None:
+        graph, topics, serde = program.graph, program.topics, program.serde
         self._times = times
         self._now_ms = times.lanes[0].now_ms
         self._seen_ms = NEVER  # the wall clock, when it was last asked in the run or unit under way
         self._lanes = {(lane.partition.topic, lane.partition.partition): lane for lane in times.lanes}
         self._nows: dict[int, Now] = {}  # by the identity of a stage
         self._fed: list[Now] = []  # the times that the lane under way moves
-        self._moving: list[Slices] = []  # the windows of these
+        self._moving: list[SlicesOfSums] = []  # the windows of these
         self._lane: Lane | None = None
         self.marks = 0  # that were heard in the run under way
         self.failed: FailedPane | None = None  # with which firing one alone failed
@@ -135,12 +58,15 @@ class TaskWindows:
             key = as_key(serde(node.key.serde))
             is_fed = any(isinstance(before, WindowAggregate) for before in before_of(node))
             slices = SlicesOfSums(
-                store(node.name), node.window, sums_of(node, serde, check), key.encode, key.decode, held if is_fed else now,
+                store(node.name), node.window, sums_of(node, serde, program.check), key.encode, key.decode, held if is_fed else now,
                 lateness_ms=node.lateness_ms, each=node.emit.each,
             )  # fmt: skip
             held.slices = slices
             slices.start()
             self._windows.append((node, slices, now))
+        stages = {topic: (node, times.of(sorted({topics[root] for root in roots_of(node)}))) for topic, node in program.writers.items()}
+        writers = {topic: (node, stage) for topic, (node, stage) in stages.items() if stage is not None}
+        self._idle = IdleWindows(task, {node: (slices, now.stage) for node, slices, now in self._windows}, writers, before_of, times)
 
     @property
     def adds(self) -> dict[str, Callable[..., Any]]:
@@ -227,7 +153,12 @@ class TaskWindows:
     @property
     def is_due(self) -> bool:
         """Whether a window is to be fired."""
+        self._idle.go_on()
         return any(slices.is_due(now.stage.watermark) for _, slices, now in self._windows)
+
+    def still_to_come(self, topic: str) -> int | None:
+        """The time of the first pane that open windows will send into an internal topic, if no record comes any more; None: there is none."""
+        return self._idle.still_to_come(topic)
 
     def reached(self, node: Node, stage: Stage) -> tuple[int, bool]:
         """How far an operator of a stage is that gives on what windows before it may give: all from there on is still to come; and whether

@@ -64,3 +64,11 @@ def different(keys: Iterable[bytes]) -> Iterator[bytes]:
         if key != before:
             yield key
         before = key
+
+
+def first_key(rows: Iterator[tuple[bytes, bytes]]) -> bytes | None:
+    """The key of the first row of a scan, which ends here; None: there is none."""
+    try:
+        return next((key for key, _ in rows), None)
+    finally:
+        rows.close()  # type: ignore[attr-defined]  # a scan of a store

@@ -28,7 +28,7 @@ from samzapy.api.errors import SerdeError, StateUnreadable
 from samzapy.model.event_time import END, NEVER
 from samzapy.model.layout import time_bytes, time_of
 from samzapy.streams.operators.held import KEY_TYPES, HeldRows, Rows, Slots, Sums
-from samzapy.streams.operators.rows import CURSOR, KEY_AT, SLICE, SLICES_END, Cursor, different
+from samzapy.streams.operators.rows import CURSOR, KEY_AT, SLICE, SLICES_END, Cursor, different, first_key
 from samzapy.streams.window_shapes import Pane, Window, pane
 
 MOST_KEYS = 200_000  # that are remembered, of all slices of a store together
@@ -90,7 +90,7 @@ class Slices:
     def start(self) -> None:
         """What the store holds at a start of the task."""
         low = SLICE
-        while (first := self._first(low)) is not None:
+        while (first := first_key(self._range(low, SLICES_END))) is not None:
             end = time_of(first[len(SLICE) :])
             self._ends.append(end)
             self._keys[end] = None
@@ -261,11 +261,16 @@ class Slices:
 
     def _next(self, to: int) -> tuple[str, int] | None:
         """What is to be done next: a window that ends, or a slice that nobody needs any more."""
-        fires = min((self._fires(end) for end in self._ends), default=END + 1)
+        fires = self.still_to_fire
         goes = self._ends[0] + self._stays if self._ends else END + 1
         if min(fires, goes) > to:
             return None
         return (FIRE, fires) if fires <= goes else (EXPIRE, self._ends[0])
+
+    @property
+    def still_to_fire(self) -> int:
+        """The first end of a window that has not fired; beyond END: all have."""
+        return min((self._fires(end) for end in self._ends), default=END + 1)
 
     def _fires(self, end: int) -> int:
         """The first end of a window with this slice that has not fired; beyond END: all have."""
@@ -287,7 +292,7 @@ class Slices:
         self._work = None
 
     def _look(self) -> None:
-        due = min(min(self._fires(end) for end in self._ends), self._ends[0] + self._stays) if self._ends else END + 1
+        due = min(self.still_to_fire, self._ends[0] + self._stays) if self._ends else END + 1
         self.wake = due if self._to == NEVER else NEVER
 
     # -- rows ------------------------------------------------------------------------------------------------------------------------
@@ -296,13 +301,6 @@ class Slices:
         if end != self._last_end:
             self._last_end, self._last_prefix = end, SLICE + time_bytes(end)
         return self._last_prefix
-
-    def _first(self, low: bytes) -> bytes | None:
-        rows = self._range(low, SLICES_END)
-        try:
-            return next((key for key, _ in rows), None)
-        finally:
-            rows.close()
 
     def _note(self, end: int, key: bytes) -> None:
         """A key that a slice has not had: a slice that is new has no other keys than those that are noted from now on."""

@@ -24,8 +24,10 @@ from samzapy.model.marks import ENDED, IDLE, MARKS_KEY, Mark, marks_to_bytes
 from samzapy.model.offsets import TopicPartition
 from samzapy.streams import App, tumbling
 from samzapy.streams import task_windows as stage
+from samzapy.streams.idle_windows import IdleWindows
 from samzapy.testing import Harness
 from samzapy.testing.manual_clock import ManualClock
+from tests.unit.streams import test_idle_windows as idle
 from tests.unit.streams import test_stages as stages
 
 T0 = 1_600_041_600_000
@@ -241,6 +243,14 @@ BUGS: dict[str, tuple[Any, str, Any, Callable[[pytest.MonkeyPatch], object]]] = 
     ),
     "time is ahead of panes that are still to come": (
         stage.TaskWindows, "reached", lambda windows, node, at: (at.kept, False), test_time_behind_a_window_waits_until_it_has_fired,
+    ),
+    "nobody is told of open windows of idle tasks": (
+        stage.TaskWindows, "still_to_come", lambda windows, topic: None,
+        lambda patch: idle.test_panes_of_a_task_that_is_idle_come_before_the_following_stage_goes_on(False),
+    ),
+    "idle windows do not go on": (
+        IdleWindows, "go_on", lambda windows: None,
+        lambda patch: idle.test_panes_of_a_task_that_is_idle_come_before_the_following_stage_goes_on(False),
     ),
     "records of a following stage outside the transaction": (
         Collector, "take", lambda collector, topics: [],

@@ -24,6 +24,7 @@ from samzapy.streams import compile as compiling
 from samzapy.streams import task_windows as stage
 from samzapy.streams.operators.rows import CURSOR
 from samzapy.streams.operators.window_firing import Slices
+from samzapy.streams.window_time import Now
 from samzapy.testing import Harness
 
 T0 = 1_600_041_600_000
@@ -834,9 +835,9 @@ def _starts_anew(slices: Slices) -> None:
     start(slices)
 
 
-def _starts_at_the_watermark(windows: stage.TaskWindows, graph: Any, time: Any, *arguments: Any) -> None:
+def _starts_at_the_watermark(windows: stage.TaskWindows, program: Any, time: Any, *arguments: Any) -> None:
     """Whatever ended before the watermark of the checkpoint is taken to have fired."""
-    make(windows, graph, time, *arguments)
+    make(windows, program, time, *arguments)
     for _, slices, now in windows._windows:
         slices.at = max(slices.at, now.stage.kept)
         slices._look()
@@ -870,7 +871,7 @@ BUGS: dict[str, tuple[Any, str, Any, Callable[[pytest.MonkeyPatch], object]]] = 
         lambda patch: test_event_time_gives_the_same_in_every_order_within_the_bound_over_several_inputs_runs_and_crashes(1),
     ),
     "late judged by the lane": (
-        stage.Now, "watermark", property(lambda now: now.bound),
+        Now, "watermark", property(lambda now: now.bound),
         lambda patch: test_late_is_judged_by_the_time_of_the_task_not_of_the_partition(),
     ),
     "the end of time is kept": (

@@ -1,0 +1,76 @@
+"""Windows of inputs that are idle, and for whose panes others wait.
+
+Time goes on without an idle input: the time of those that take the panes of its windows, too. So that these panes do not come too late there, the windows
+fire before that: as soon as the time of those who wait has come to the end of one, the idle stage goes on to that time. Who waits is a stage of the same
+task that has other inputs besides, or the tasks that write the same internal topic. Where nobody moves, the windows stay open.
+
+A task knows the time of these other tasks from the partition of the internal topic that it reads. If it reads none, or if windows behind the topic take
+other inputs besides, it does not know who waits; then the idle stage goes on at the speed of the clock until these windows have fired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from samzapy.model.event_time import END, NEVER
+from samzapy.streams.graph import Node
+from samzapy.streams.operators.window_firing import Slices
+from samzapy.streams.window_time import Stage, Times
+
+
+class IdleWindows:
+    """What is to be done for the windows of a task while what feeds them is idle.
+
+    Args:
+        task: its name.
+        windows: each with its stage.
+        writers: by internal topic what writes it, with its stage.
+        before: all operators of its stage before an operator.
+        times: the task's event time.
+    """
+
+    def __init__(
+        self, task: str, windows: Mapping[Node, tuple[Slices, Stage]], writers: Mapping[str, tuple[Node, Stage]], before: Callable[[Node], set[Node]],
+        times: Times,
+    ) -> None:  # fmt: skip
+        lanes: dict[str, Any] = {lane.partition.topic: lane for lane in times.lanes}
+        names = [stage.name for stage in times.stages]
+        self._task = task
+        self._open: dict[str, list[Slices]] = {}
+        self._topics: list[tuple[Stage, list[Slices], Any]] = []
+        for topic, (writer, stage) in writers.items():
+            found = self._open[topic] = [windows[node][0] for node in before(writer) if node in windows]
+            if found and topic in lanes:
+                self._topics.append((stage, found, lanes[topic]))
+            if found and (topic not in lanes or any(topic in name.split("+") and name != topic for name in names)):
+                _hold(stage, found)
+        self._joined: list[tuple[Stage, list[Slices], Stage]] = []
+        for node, stage in (*((node, stage) for node, (_, stage) in windows.items()), *writers.values()):
+            for fed in {id(other): other for feeding in before(node) if feeding in windows and (other := windows[feeding][1]) is not stage}.values():
+                self._joined.append((fed, [windows[one][0] for one in before(node) if one in windows and windows[one][1] is fed], stage))
+        self._joined.sort(key=lambda joined: -joined[2].name.count("+"))  # what has most inputs feeds nothing of the others
+
+    def go_on(self) -> None:
+        """Idle stages go on to the time of those who wait, where that has come to the end of a window."""
+        for stage, found, lane in self._topics:
+            if stage.is_idle and first_end(found) <= (time := lane.others(self._task)):
+                stage.go_on(time)
+        for stage, found, waiting in self._joined:
+            if stage.is_idle and first_end(found) <= (time := waiting.watermark) and time != END:
+                stage.go_on(time)
+
+    def still_to_come(self, topic: str) -> int | None:
+        """The time of the first pane that open windows will send into an internal topic, without further records; None: there is none."""
+        end = first_end(self._open.get(topic, ()))
+        return None if end > END else end - 1
+
+
+def first_end(windows: Sequence[Slices]) -> int:
+    """The first end of a window that has records and has not fired; beyond END: there is none."""
+    return min((slices.still_to_fire for slices in windows), default=END + 1)
+
+
+def _hold(stage: Stage, windows: Sequence[Slices]) -> None:
+    before = stage.is_held
+    stage.is_held = lambda: before() or NEVER < first_end(windows) <= END
