@@ -10,7 +10,7 @@ other inputs besides, it does not know who waits; then the idle stage goes on at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from samzapy.model.event_time import END, NEVER
@@ -28,14 +28,14 @@ class IdleWindows:
         writers: by internal topic what writes it, with its stage.
         before: all operators of its stage before an operator.
         times: the task's event time.
+        shared: internal topics behind which others wait that do not write them (`shared_topics`).
     """
 
     def __init__(
         self, task: str, windows: Mapping[Node, tuple[Slices, Stage]], writers: Mapping[str, tuple[Node, Stage]], before: Callable[[Node], set[Node]],
-        times: Times,
+        times: Times, shared: Collection[str],
     ) -> None:  # fmt: skip
         lanes: dict[str, Any] = {lane.partition.topic: lane for lane in times.lanes}
-        names = [stage.name for stage in times.stages]
         self._task = task
         self._open: dict[str, list[Slices]] = {}
         self._topics: list[tuple[Stage, list[Slices], Any]] = []
@@ -43,7 +43,7 @@ class IdleWindows:
             found = self._open[topic] = [windows[node][0] for node in before(writer) if node in windows]
             if found and topic in lanes:
                 self._topics.append((stage, found, lanes[topic]))
-            if found and (topic not in lanes or any(topic in name.split("+") and name != topic for name in names)):
+            if found and (topic not in lanes or topic in shared):
                 _hold(stage, found)
         self._joined: list[tuple[Stage, list[Slices], Stage]] = []
         for node, stage in (*((node, stage) for node, (_, stage) in windows.items()), *writers.values()):
@@ -69,6 +69,15 @@ class IdleWindows:
 def first_end(windows: Sequence[Slices]) -> int:
     """The first end of a window that has records and has not fired; beyond END: there is none."""
     return min((slices.still_to_fire for slices in windows), default=END + 1)
+
+
+def shared_topics(fed: Mapping[str, Collection[str]], stages: Collection[Collection[str]]) -> set[str]:
+    """The internal topics that feed, through others or not, a stage that has other inputs besides. `fed`: what each internal topic is made of; `stages`:
+    what each stage reads."""
+    found = {topic for topic in fed for read in stages if topic in read and len(read) > 1}
+    while more := {topic for behind in found & fed.keys() for topic in fed[behind] if topic in fed} - found:
+        found |= more
+    return found
 
 
 def _hold(stage: Stage, windows: Sequence[Slices]) -> None:

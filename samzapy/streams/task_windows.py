@@ -12,7 +12,7 @@ from samzapy.serde.basic import JsonSerde, shown
 from samzapy.serde.record_keys import as_key
 from samzapy.streams.combining import partial_windows, records_of
 from samzapy.streams.graph import Node, Reader
-from samzapy.streams.idle_windows import IdleWindows
+from samzapy.streams.idle_windows import IdleWindows, shared_topics
 from samzapy.streams.operators.partials import SlicesOfSums
 from samzapy.streams.walk import roots_of
 from samzapy.streams.window_nodes import WindowAggregate, windows_of
@@ -64,9 +64,11 @@ class TaskWindows:
             held.slices = slices
             slices.start()
             self._windows.append((node, slices, now))
-        stages = {topic: (node, times.of(sorted({topics[root] for root in roots_of(node)}))) for topic, node in program.writers.items()}
-        writers = {topic: (node, stage) for topic, (node, stage) in stages.items() if stage is not None}
-        self._idle = IdleWindows(task, {node: (slices, now.stage) for node, slices, now in self._windows}, writers, before_of, times)
+        reads = {node: sorted({topics[root] for root in roots_of(node)}) for node in (*windows_of(graph), *program.writers.values())}
+        writers = {topic: (node, stage) for topic, node in program.writers.items() if (stage := times.of(reads[node])) is not None}
+        shared = shared_topics({topic: reads[node] for topic, node in program.writers.items()}, reads.values())
+        staged: dict[Node, tuple[SlicesOfSums, Stage]] = {node: (slices, now.stage) for node, slices, now in self._windows}
+        self._idle = IdleWindows(task, staged, writers, before_of, times, shared)
 
     @property
     def adds(self) -> dict[str, Callable[..., Any]]:

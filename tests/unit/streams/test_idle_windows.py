@@ -11,6 +11,7 @@ from samzapy.model.event_time import LaneMark
 from samzapy.model.marks import ACTIVE, IDLE, Mark, mark_from_json, marks_to_bytes
 from samzapy.model.offsets import TopicPartition
 from samzapy.streams import App, agg, hopping, tumbling
+from samzapy.streams.idle_windows import shared_topics
 from samzapy.testing import Harness
 
 T0 = 1_600_000_000_000
@@ -238,6 +239,33 @@ def test_a_topic_that_is_merged_with_another_input_does_not_hold_it_for_ever() -
         h.run()
         assert [[1, 2, 1001]] == [pane["value"] for _, pane in h.output("out")]
         assert 0 == h.late("found")
+
+
+def test_nor_does_it_through_a_stage_between() -> None:
+    app = App()
+    one, two = (app.stream(topic, key=str, value=int, **OPTIONS) for topic in ("one", "two"))
+    counts = one.window(tumbling("10s")).count("count").map(lambda pane: pane.value, value=int).key_by(lambda value: "x", "st", key=str)
+    sums = counts.window(tumbling("10s")).aggregate("sum", n=agg.sum()).map(lambda pane: 1000 + pane.value["n"], value=int)
+    sums.key_by(lambda value: "of 0", "again", key=str).merge(two).window(tumbling("10s")).collect("found").to("out")
+    with Harness(app) as h:
+        visit(h, 0, 1, topic="one", value=1)
+        visit(h, 0, 1, topic="two", value=1)
+        h.run()
+        silence(h, 12)
+        visit(h, 0, 5, 15, topic="two", value=2)
+        h.run()
+        silence(h, 24)
+        visit(h, 0, 16, topic="two", value=2)
+        h.run()
+        assert [[1, 2, 1001]] == [pane["value"] for _, pane in h.output("out")]
+        assert 0 == h.late("found")
+
+
+def test_which_topics_others_wait_behind() -> None:
+    fed = {"a": ["in"], "b": ["a"], "c": ["b"], "d": ["in"], "e": ["d"]}
+    assert set() == shared_topics(fed, [["in"], ["a"], ["b"], ["c"], ["e"]])
+    assert {"a", "b", "c"} == shared_topics(fed, [["in"], ["a"], ["c", "other"], ["e"]])
+    assert {"a", "d", "e"} == shared_topics(fed, [["a", "e"], ["in", "other"]])
 
 
 def test_what_an_idle_task_says_of_open_windows() -> None:
