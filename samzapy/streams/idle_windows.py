@@ -15,8 +15,8 @@ from typing import Any
 
 from samzapy.model.event_time import END, NEVER
 from samzapy.streams.graph import Node
-from samzapy.streams.operators.window_firing import Slices
-from samzapy.streams.window_time import Stage, Times
+from samzapy.streams.operators.partials import SlicesOfSums
+from samzapy.streams.window_time import Lane, Stage, Times
 
 
 class IdleWindows:
@@ -32,20 +32,20 @@ class IdleWindows:
     """
 
     def __init__(
-        self, task: str, windows: Mapping[Node, tuple[Slices, Stage]], writers: Mapping[str, tuple[Node, Stage]], before: Callable[[Node], set[Node]],
+        self, task: str, windows: Mapping[Node, tuple[SlicesOfSums, Stage]], writers: Mapping[str, tuple[Node, Stage]], before: Callable[[Node], set[Node]],
         times: Times, shared: Collection[str],
     ) -> None:  # fmt: skip
         lanes: dict[str, Any] = {lane.partition.topic: lane for lane in times.lanes}
         self._task = task
-        self._open: dict[str, list[Slices]] = {}
-        self._topics: list[tuple[Stage, list[Slices], Any]] = []
+        self._open: dict[str, list[SlicesOfSums]] = {}
+        self._topics: list[tuple[Stage, list[SlicesOfSums], Any]] = []
         for topic, (writer, stage) in writers.items():
             found = self._open[topic] = [windows[node][0] for node in before(writer) if node in windows]
             if found and topic in lanes:
                 self._topics.append((stage, found, lanes[topic]))
             if found and (topic not in lanes or topic in shared):
                 _hold(stage, found)
-        self._joined: list[tuple[Stage, list[Slices], Stage]] = []
+        self._joined: list[tuple[Stage, list[SlicesOfSums], Stage]] = []
         for node, stage in (*((node, stage) for node, (_, stage) in windows.items()), *writers.values()):
             for fed in {id(other): other for feeding in before(node) if feeding in windows and (other := windows[feeding][1]) is not stage}.values():
                 self._joined.append((fed, [windows[one][0] for one in before(node) if one in windows and windows[one][1] is fed], stage))
@@ -60,13 +60,17 @@ class IdleWindows:
             if stage.is_idle and first_end(found) <= (time := waiting.watermark) and time != END:
                 stage.go_on(time)
 
+    def moved_by(self, lane: Lane) -> list[SlicesOfSums]:
+        """Windows of idle stages that fire by the time of those who wait, which this lane moves."""
+        return [slices for stage, found, waiting in self._joined if lane in waiting.lanes and stage.is_idle for slices in found]
+
     def still_to_come(self, topic: str) -> int | None:
         """The time of the first pane that open windows will send into an internal topic, without further records; None: there is none."""
         end = first_end(self._open.get(topic, ()))
         return None if end > END else end - 1
 
 
-def first_end(windows: Sequence[Slices]) -> int:
+def first_end(windows: Sequence[SlicesOfSums]) -> int:
     """The first end of a window that has records and has not fired; beyond END: there is none."""
     return min((slices.still_to_fire for slices in windows), default=END + 1)
 
@@ -80,6 +84,6 @@ def shared_topics(fed: Mapping[str, Collection[str]], stages: Collection[Collect
     return found
 
 
-def _hold(stage: Stage, windows: Sequence[Slices]) -> None:
+def _hold(stage: Stage, windows: Sequence[SlicesOfSums]) -> None:
     before = stage.is_held
     stage.is_held = lambda: before() or NEVER < first_end(windows) <= END

@@ -18,7 +18,7 @@ from samzapy.streams.walk import roots_of
 from samzapy.streams.window_nodes import WindowAggregate, windows_of
 from samzapy.streams.window_shapes import Pane
 from samzapy.streams.window_sums import sums_of
-from samzapy.streams.window_time import Held, Lane, Now, Stage, Timed, Times
+from samzapy.streams.window_time import Held, HeldOrNow, Lane, Now, Stage, Timed, Times
 from samzapy.streams.windowed import pane_json
 
 FOREIGN_MARK = (
@@ -49,12 +49,14 @@ class TaskWindows:
         self.marks = 0  # that were heard in the run under way
         self.failed: FailedPane | None = None  # with which firing one alone failed
         self._windows: list[tuple[WindowAggregate, SlicesOfSums, Now]] = []
+        self._both: list[HeldOrNow] = []
         self._partial = partial_windows(graph)
         for node in windows_of(graph):
             stage = times.of(sorted({topics[root] for root in roots_of(node)}))
             if stage is None:
                 continue  # this task has no part in what feeds it
-            now, held = self._nows.setdefault(id(stage), Now(stage)), Held()
+            now = self._nows.setdefault(id(stage), Now(stage))
+            held = HeldOrNow(now) if takes_records(node) else Held()
             key = as_key(serde(node.key.serde))
             is_fed = any(isinstance(before, WindowAggregate) for before in before_of(node))
             slices = SlicesOfSums(
@@ -62,6 +64,8 @@ class TaskWindows:
                 lateness_ms=node.lateness_ms, each=node.emit.each,
             )  # fmt: skip
             held.slices = slices
+            if is_fed and isinstance(held, HeldOrNow):
+                self._both.append(held)
             slices.start()
             self._windows.append((node, slices, now))
         reads = {node: sorted({topics[root] for root in roots_of(node)}) for node in (*windows_of(graph), *program.writers.values())}
@@ -92,7 +96,7 @@ class TaskWindows:
         self.marks, self._seen_ms = 0, NEVER
         if lane is not None:
             self._fed = [now for now in self._nows.values() if lane in now.stage.lanes]
-            self._moving = [slices for _, slices, now in self._windows if now in self._fed]
+            self._moving = [slices for _, slices, now in self._windows if now in self._fed] + self._idle.moved_by(lane)
             for now in self._fed:
                 now.bound = max(now.stage.kept, lane.watermark)
         return lane
@@ -185,12 +189,19 @@ class TaskWindows:
         try:
             given, _ = slices.fire(watermark, 1 if alone else UNIT)
             if given:
+                self._fires(True)
                 runs[node.number](given, send, counts)
         except BaseException:
             counts[:] = counted
             slices.go_back(saved)
             self.failed = None if pane is None else self._failed(node, slices, given, *pane)
             raise
+        finally:
+            self._fires(False)
+
+    def _fires(self, is_firing: bool) -> None:
+        for held in self._both:
+            held.is_firing = is_firing
 
     def pass_by(self) -> None:
         """The pane that `fire` failed with is not fired."""
@@ -225,6 +236,11 @@ def _as_json(node: WindowAggregate, pane: Pane[Any]) -> bytes:
         return JsonSerde.encode(pane_json(pane, node.how == "aggregate"))
     except Exception:  # noqa: BLE001  its value may be any object of the user's
         return b""
+
+
+def takes_records(node: Node) -> bool:
+    """Whether a window takes records that no window was before."""
+    return any(isinstance(each, Reader) or not each.inputs or (not isinstance(each, WindowAggregate) and takes_records(each)) for each in node.inputs)
 
 
 def before_of(node: Node) -> set[Node]:

@@ -112,4 +112,31 @@ class Held:
     def watermark(self) -> int:
         return NEVER if self.slices is None else self.slices.at
 
-    bound = watermark
+    @property
+    def bound(self) -> int:
+        return NEVER if self.slices is None else self.slices.at
+
+
+class HeldOrNow(Held):
+    """The time of windows that are fed by records and by other windows. Records are judged as where no window is before: all that was due has fired.
+
+    Attributes:
+        is_firing: whether other windows give their panes now, the time of which may be past.
+    """
+
+    __slots__ = ("_now", "is_firing")
+
+    def __init__(self, now: Now) -> None:
+        super().__init__()
+        self._now = now
+        self.is_firing = False
+
+    @property
+    def watermark(self) -> int:
+        at = NEVER if self.slices is None else self.slices.at
+        return at if self.is_firing else max(at, self._now.watermark)
+
+    @property
+    def bound(self) -> int:
+        at = NEVER if self.slices is None else self.slices.at
+        return at if self.is_firing else max(at, self._now.bound)

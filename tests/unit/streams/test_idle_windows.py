@@ -296,3 +296,23 @@ def test_marks_of_open_windows_are_read_by_earlier_versions_as_idle() -> None:
     assert Mark(5, ACTIVE) == mark_from_json([5, "active", "7"])
     with pytest.raises(ValueError, match="invalid literal"):
         mark_from_json([5, "idle", "soon"])
+
+
+@pytest.mark.parametrize("is_one_batch", [False, True])
+def test_a_late_record_does_not_pass_panes_that_are_still_to_come(is_one_batch: bool) -> None:
+    """The idle input's window fires as soon as it is due, within a batch too: a late record of the other input finds it fired."""
+    app = App()
+    one, two = (app.stream(topic, key=str, value=int, **OPTIONS) for topic in ("one", "two"))
+    both = one.window(tumbling("10s")).count("count").map(lambda pane: 1000 + pane.value, value=int).merge(two)
+    both.window(hopping("20s", every="10s")).collect("found").to("out")
+    with Harness(app) as h:
+        visit(h, 0, 1, topic="one", value=1)
+        h.run()
+        silence(h)
+        for second in (15, 8, 40):
+            visit(h, 0, second, topic="two", value=second)
+            if not is_one_batch:
+                h.run()
+        h.run()
+        found = [((pane["start"] - T0) // 1000, sorted(pane["value"])) for _, pane in h.output("out")]
+        assert [(-10, [1001]), (0, [8, 15, 1001]), (10, [15])] == found

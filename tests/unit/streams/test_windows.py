@@ -826,6 +826,32 @@ def test_panes_that_kafka_would_delete_at_once_are_told_of(retention_ms: int, ti
         assert len(told_of) == is_told
 
 
+@pytest.mark.parametrize("is_one_batch", [False, True])
+@pytest.mark.parametrize("every", [None, "5s"])
+def test_a_window_of_records_and_panes_is_as_strict_with_late_records_as_one_of_records(is_one_batch: bool, every: str | None) -> None:
+    app = App()
+    records = app.stream("in", key=str, value=int, watermark_delay="0s")
+    direct, window = records.filter(lambda value: value >= 100), tumbling("10s") if every is None else hopping("10s", every=every)
+    counts = records.window(tumbling("5s")).count("before").map(lambda pane: pane.value, value=int)
+    for name, stream in (("both", counts.merge(direct)), ("alone", direct)):
+        panes = stream.window(window).collect(name)
+        panes.to(name)
+        panes.late.to(f"{name}-late")
+    with Harness(app) as h:
+        for value, second in ((1, 12), (101, 5), (102, 6), (103, 11), (104, 3), (2, 100), (105, 12), (106, 97)):
+            h.send("in", value, key="k", timestamp=T0 + second * 1000)
+            if not is_one_batch:
+                h.run()
+        h.run()
+        late = [value for _, value in h.output("alone-late")]
+        assert late == [value for _, value in h.output("both-late")]
+        assert set(late) == ({101, 102, 104, 105, 106} if every is None else {104, 105})
+        h.end()
+        given = {name: {pane["start"]: sorted(v for v in pane["value"] if v >= 100) for _, pane in h.output(name)} for name in ("both", "alone")}
+        assert given["alone"] == {start: values for start, values in given["both"].items() if values}
+        assert any(value < 100 for _, pane in h.output("both") for value in pane["value"])
+
+
 # -- planted bugs ------------------------------------------------------------------------------------------------------------------------
 
 
