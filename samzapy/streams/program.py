@@ -229,16 +229,14 @@ class GraphTask(StreamTask):
 
     def init(self, context: TaskContext) -> None:
         """Binds the code to the task's stores."""
-        time = getattr(context, "time", None)
-        graph = self._program.graph
-        if time is not None:
+        if (time := getattr(context, "time", None)) is not None:
             self.windows = TaskWindows(self._program, time, context.get_store, context.task_name)
         self._waiting = getattr(context, "together", {})
         self._combiners = self._program.combiners(self._waiting)
         functions = self._program.functions(context, self.windows, self._combiners)
         self.counts = cast(Any, context).counts.of(len(self.counts))
         self._runs = {topic: functions[number] for topic, number in self._program.runs.items()}
-        self._of_windows = {node.number: functions[node.number] for node in windows_of(graph)}
+        self._of_windows = {node.number: functions[node.number] for node in windows_of(self._program.graph)}
 
     @property
     def is_due(self) -> bool:
