@@ -9,13 +9,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from samzapy.api.errors import NotAuthorized
 from samzapy.config.schema import Settings
+from samzapy.container.first_offsets import known_marks
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.dead_letter import REPLAY_OF, DeadLetter
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Ledger
 from samzapy.ops.inspection import read_checkpoints
 from samzapy.ops.letters import Entry, recent
-from samzapy.plan.checkpoint_orders import EARLIEST, Step, pending, standing
+from samzapy.plan.checkpoint_orders import EARLIEST, Step, pending
 from samzapy.ports import Clock, Log, TopicFacts
 from samzapy.readers import decided_bounds, read_ledger
 from samzapy.wiring.job_topics import JobTopics, job_of
@@ -36,11 +37,10 @@ def standing_now(settings: Settings, log: Log, clock: Clock) -> Callable[[DeadLe
     def at(letter: DeadLetter) -> int | None:
         checkpoints, ledger = known[0]
         checkpoint = checkpoints.get(letter.task)
-        if checkpoint is None and letter.origin.topic not in from_start(settings):
-            return None
-        order = pending(ledger.startpoints.get(letter.task), checkpoint)
-        found = standing(TopicPartition(letter.origin.topic, letter.origin.partition), checkpoint, order)
-        return 0 if found is None and checkpoint is None else found
+        mark = known_marks(checkpoint, pending(ledger.startpoints.get(letter.task), checkpoint)).get(str(_partition(letter)))
+        if mark is not None:
+            return mark.next_offset
+        return 0 if letter.origin.topic in from_start(settings) else None  # as a new input, also of a task with a checkpoint: it was forgotten
 
     def standing_of(letter: DeadLetter) -> int | None:
         if not known:
@@ -71,7 +71,7 @@ def _known(settings: Settings, log: Log, clock: Clock) -> tuple[Mapping[str, Che
 
 
 def from_start(settings: Settings) -> set[str]:
-    """The inputs that tasks without a checkpoint read from the start."""
+    """The inputs that tasks read from the start of which no checkpoint says where they go on."""
     return {i.topic for i in settings.inputs if i.start == EARLIEST}
 
 

@@ -10,6 +10,8 @@ import pytest
 from samzapy.api.errors import ConfigurationError
 from samzapy.cli.dlq import sent_before
 from samzapy.config.document import settings_from_document
+from samzapy.coordinator.forgetting import Forgetting
+from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Startpoint, startpoint_key
 from samzapy.ops.letter_choice import Filter, opened, replay_of
@@ -17,7 +19,7 @@ from samzapy.ops.letters_again import begin_of_reset, begin_of_steps, newest_let
 from samzapy.plan.checkpoint_orders import Step
 from samzapy.ports import TopicSpec
 from tests.unit.container.bench import JOB, Bench
-from tests.unit.ops.test_dead_letters import bench_of, forge, forged, quiet, records
+from tests.unit.ops.test_dead_letters import Fragile, bench_of, forge, forged, quiet, records
 
 _JOB: dict[str, Any] = {"job": JOB.name, "id": JOB.id, "task": "my:Task", "kafka": {"bootstrap.servers": "x:1"}, "on_error": {"then": "dead_letter"}}
 
@@ -38,6 +40,24 @@ def order(bench: Bench, offset: int) -> None:
     producer = bench.log.plain_producer("order")
     producer.send(JOB.coordinator_topic, Startpoint("s1", {"in[0]": offset}, {"in[0]": topic_id}).to_bytes(), startpoint_key("Partition 0"), 0)
     producer.flush()
+
+
+def stopped(folder: Path, *others: str) -> Bench:
+    """A job that has ended, with two dead letters of `in`."""
+    bench = Bench(folder, Fragile, partitions=1, inputs={t: {} for t in ("in", *others)}, on_error="dead_letter")
+    container = bench.start()
+    bench.feed(("boom0", 0), ("boom1", 1), ("good", 2), topic="in")
+    bench.drain(container)
+    container.stop()
+    container.close()
+    with bench.log.admin() as admin:
+        if JOB.coordinator_topic not in admin.topics([JOB.coordinator_topic]):
+            admin.create([TopicSpec(JOB.coordinator_topic, 1)])
+    return bench
+
+
+def forgetting(bench: Bench) -> Forgetting:
+    return Forgetting(JOB, CoordinatorSettings(), bench.log, bench.clock, Process("h", 1, "s", lambda *_: False), lambda url: False)
 
 
 def test_of_a_job_that_goes_on_all_go_back(tmp_path: Path) -> None:
@@ -61,6 +81,34 @@ def test_after_a_reset_they_go_back_only_where_the_job_does_not_begin_at_the_sta
     with bench.log.admin() as admin:
         admin.delete([JOB.checkpoint_topic])
     assert sent == len(replayed(bench, start=start))
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+def test_without_a_checkpoint_an_order_that_waits_says_what_is_read_again(start: str, tmp_path: Path) -> None:
+    bench, _ = bench_of(tmp_path, letters=2)
+    with bench.log.admin() as admin:
+        admin.delete([JOB.checkpoint_topic])
+    order(bench, 1)
+    assert ["in[0]@0", *(["in[1]@0", "in[1]@1"] if start == "latest" else [])] == replayed(bench, start=start)
+
+
+@pytest.mark.parametrize(("start", "sent"), [("earliest", 0), ("latest", 2)])
+def test_what_an_input_that_was_forgotten_reads_again_stays(start: str, sent: int, tmp_path: Path) -> None:
+    """The tasks have checkpoints, but none of this input: it is a new one when it is added again."""
+    bench = stopped(tmp_path)
+    forgotten = forgetting(bench).input("in", execute=True)
+    assert 1 == len(forgotten.before)
+    assert sent == len(replayed(bench, start=start))
+
+
+def test_an_input_that_was_removed_goes_on_where_it_was(tmp_path: Path) -> None:
+    """A task that does not read it now has a note of where it was, and goes on there when it is added again."""
+    bench = stopped(tmp_path, "other")
+    bench.input_settings = {"other": {}}
+    bench.drain(container := bench.start())
+    container.stop()
+    container.close()
+    assert ["in[0]@0", "in[0]@1"] == replayed(bench)
 
 
 def test_those_that_are_read_again_are_told_with_the_command_that_takes_them_out(tmp_path: Path) -> None:
