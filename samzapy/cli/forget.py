@@ -15,6 +15,7 @@ from samzapy.cli.undeletable import refuse_undeletable
 from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME
 from samzapy.config.schema import Settings
 from samzapy.coordinator.forgetting import Forgetting, Forgotten
+from samzapy.ops.letters_again import begin_of_topics, newest_letters, warnings
 from samzapy.streams.graph import TableSource
 from samzapy.wiring.coordinator import coordinator_settings
 from samzapy.wiring.job_topics import JobTopics
@@ -104,6 +105,9 @@ def forget(
         if not found.before and not found.orders:
             raise ConfigurationError(f"no checkpoint of this job names topic {topic}.", "`samzapy checkpoint show JOB.yaml` lists what they name.")
         _say_tasks(found, f"input {topic}", execute)
+        letters = newest_letters(job.settings, job.log, job.clock)
+        for warning in warnings(letters, begin_of_topics({topic}, letters, job.log)):
+            say(f"if {topic} is added again, and read from its start: {warning}")
     _say_whether(execute)
     if as_json:
         print_json({"topic": topic, "executed": execute, "tasks": [c.task for c in found.before.values()]})

@@ -18,7 +18,7 @@ from samzapy.config.schema import Settings
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.ownership import startpoint_key
 from samzapy.ops.inspection import owned_by_another, read_checkpoints
-from samzapy.ops.letters_again import begin_of_reset, from_start, newest_letters, sent_again, warnings
+from samzapy.ops.letters_again import Newest, begin_of_reset, from_start, newest_letters, sent_again, warnings
 from samzapy.ops.other_jobs import owned_by_others
 from samzapy.ops.topics import changelogs
 from samzapy.plan.checkpoint_orders import pending
@@ -56,7 +56,7 @@ def reset(
         else:
             refuse_unremovable(job.local_state(), settings.state.dir)
         with job.log.admin() as admin:
-            letters = [] if coordinator else newest_letters(settings, job.log, job.clock)
+            letters = Newest() if coordinator else newest_letters(settings, job.log, job.clock)
             for warning in warnings(letters, begin_of_reset(settings, letters, job.log), sent_again(settings, bool(from_start(settings)))):
                 say(warning)
             checkpoints = {} if coordinator else _checkpoints(settings, job.log, admin)

@@ -6,6 +6,7 @@ One that waits counts twice if it is sent back after that. One that was sent bac
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from samzapy.api.errors import NotAuthorized
 from samzapy.config.schema import Settings
@@ -75,9 +76,17 @@ def from_start(settings: Settings) -> set[str]:
     return {i.topic for i in settings.inputs if i.start == EARLIEST}
 
 
-def newest_letters(settings: Settings, log: Log, clock: Clock) -> list[Entry]:
-    """The newest ones of the job's inputs and internal topics, whatever became of them. A job that sets no records aside needs no access to the topic:
-    where Kafka refuses it, there are none."""
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest dead letters, of whatever topics. `is_all`: there are no older ones."""
+
+    entries: Sequence[Entry] = ()
+    is_all: bool = True
+
+
+def newest_letters(settings: Settings, log: Log, clock: Clock) -> Newest:
+    """The newest ones of the job, whatever became of them. A job that sets no records aside needs no access to the topic: where Kafka refuses it, there are
+    none."""
     names = JobTopics.of(settings)
     topic = names.job.dead_letter_topic
     try:
@@ -86,12 +95,12 @@ def newest_letters(settings: Settings, log: Log, clock: Clock) -> list[Entry]:
     except NotAuthorized:
         if names.dead_letters:
             raise
-        return []
+        return Newest()
     if facts is None:
-        return []
+        return Newest()
     with log.restore_consumer("dead-letters") as consumer:
-        found, _ = recent(consumer, topic, facts.partitions, clock)
-    return [e for e in found.entries if e.letter.origin.topic in names.read]
+        found, is_all = recent(consumer, topic, facts.partitions, clock)
+    return Newest(found.entries, is_all)
 
 
 def begin_of_steps(steps: Iterable[Step]) -> Begin:
@@ -100,9 +109,14 @@ def begin_of_steps(steps: Iterable[Step]) -> Begin:
     return lambda letter: after.get((letter.task, _partition(letter)))
 
 
-def begin_of_reset(settings: Settings, letters: Iterable[Entry], log: Log) -> Begin:
+def begin_of_reset(settings: Settings, letters: Newest, log: Log) -> Begin:
     """Where tasks without a checkpoint begin to read the partitions of these letters."""
-    wanted = {_partition(e.letter) for e in letters if e.letter.origin.topic in from_start(settings)}
+    return begin_of_topics(from_start(settings), letters, log)
+
+
+def begin_of_topics(topics: Collection[str], letters: Newest, log: Log) -> Begin:
+    """Where these topics start, of those of these letters."""
+    wanted = {_partition(e.letter) for e in letters.entries if e.letter.origin.topic in topics}
     if not wanted:
         return lambda letter: None
     with log.admin() as admin:
@@ -132,12 +146,17 @@ def go_back(steps: Iterable[Step]) -> bool:
     return any(s.chosen and s.after is not None and (s.before is None or s.after < s.before) for s in steps)
 
 
-def warnings(letters: Sequence[Entry], begin: Begin, sent_there_again: Collection[str] = ()) -> list[str]:
+def warnings(letters: Newest, begin: Begin, sent_there_again: Collection[str] = ()) -> list[str]:
     """What to know, and to do, before the job reads again from there on. `sent_there_again`: as `sent_again` says."""
-    waiting, sent = [e for e in letters if e.is_waiting], [e for e in letters if e.replayed_ms is not None]
-    again = read_again(waiting, lambda letter: 0 if letter.origin.topic in sent_there_again else begin(letter))
+    sent = [e for e in letters.entries if e.replayed_ms is not None]
+    again = read_again(waiting_of(letters), lambda letter: 0 if letter.origin.topic in sent_there_again else begin(letter))
     copied = read_again(sent, begin)
-    return [*([told(again, waiting)] if again else []), *([told_copied(copied, begin)] if copied else [])]
+    return [*([told(again, letters)] if again else []), *([told_copied(copied, begin)] if copied else [])]
+
+
+def waiting_of(letters: Newest) -> list[Entry]:
+    """Those that wait."""
+    return [e for e in letters.entries if e.is_waiting]
 
 
 def told_copied(copied: Sequence[Entry], begin: Begin) -> str:
@@ -156,12 +175,25 @@ def told_copied(copied: Sequence[Entry], begin: Begin) -> str:
     )
 
 
-def told(again: Sequence[Entry], waiting: Sequence[Entry]) -> str:
+def told(again: Sequence[Entry], letters: Newest) -> str:
     """What to know, and to do, about those that are read again."""
-    which = "--all" if len(again) == len(waiting) else " ".join(e.number for e in again[:MAX_NAMED])
-    more = f" (and so on: {len(again)} in all)" if which != "--all" and len(again) > MAX_NAMED else ""
     are = f"{len(again)} dead letters wait whose records are" if len(again) > 1 else "a dead letter waits whose record is"
     return (
-        f"{are} read again: a record that is also sent back counts twice. Those that fail again become dead letters again, so discard the old ones"
-        f"{more} before the next run: samzapy dlq discard JOB.yaml {which} --execute"
+        f"{are} read again: a record that is also sent back counts twice. Those that fail again become dead letters again, so discard the old ones "
+        f"before the next run: {_discard(again, letters)}"
     )
+
+
+def _discard(again: Sequence[Entry], letters: Newest) -> str:
+    """The command that discards these and no others: those that are not read again would be lost."""
+    command = "samzapy dlq discard JOB.yaml"
+    places, topics = {e.place for e in again}, {e.letter.origin.topic for e in again}
+    stay = {e.letter.origin.topic for e in waiting_of(letters) if e.place not in places}
+    if letters.is_all and not stay:
+        return f"{command} --all --execute"
+    if len(again) <= MAX_NAMED:
+        return f"{command} {' '.join(e.number for e in again)} --execute"
+    if letters.is_all and topics.isdisjoint(stay):
+        return " and ".join(f"{command} --topic {topic} --execute" for topic in sorted(topics))
+    older = "" if letters.is_all else ", and perhaps older ones"
+    return f"{command} {' '.join(e.number for e in again[:MAX_NAMED])} --execute (and so on: {len(again)} in all{older})"

@@ -10,7 +10,10 @@ import pytest
 from samzapy.api.errors import ConfigurationError
 from samzapy.cli.forget import _other_changelogs, drop, forget
 from samzapy.config.errors import ConfigError
+from samzapy.model.ownership import LEASE_KEY, LeaseRecord
 from samzapy.wiring.job_file import load_program
+from tests.unit.container.bench import JOB
+from tests.unit.ops.test_letters_again import stopped
 
 FILE = """
 job: job
@@ -101,3 +104,20 @@ def test_a_topic_between_stages_is_nobodys_input_or_output(tmp_path: Path, progr
     file = job_of(tmp_path, module, app)
     with pytest.raises(ConfigError, match="'job-1-by-v' is the internal topic of 'by-v' of this job"):
         load_program([file])
+
+
+def test_forgetting_an_input_tells_of_its_dead_letters_that_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """If the input is added again, their records are read again: sent back as well, they would count twice."""
+    bench = stopped(tmp_path / "bench", "other")
+    lease = LeaseRecord(run_id="r", url="", host="h", pid=1, process_start="s", renewed_ms=bench.clock.now_ms(), ended=True)
+    producer = bench.log.plain_producer("lease")
+    producer.send(JOB.coordinator_topic, lease.to_bytes(), LEASE_KEY, 0)
+    producer.flush()
+    monkeypatch.setattr("samzapy.cli.job.kafka_log", lambda settings: bench.log)
+    file = tmp_path / "job.yaml"
+    file.write_text(f'{{job: {JOB.name}, id: "{JOB.id}", task: "my:Task", kafka: {{bootstrap.servers: "x:1"}}, inputs: [{{topic: other}}]}}')
+    forget(file, "in")
+    told = capsys.readouterr().err
+    assert "would forget input in" in told
+    assert "if in is added again, and read from its start: 2 dead letters wait whose records are read again" in told
+    assert f"samzapy dlq discard {file} --all --execute" in told

@@ -11,7 +11,7 @@ from samzapy.api.errors import NotAuthorized
 from samzapy.cli.undeletable import refuse_undeletable
 from samzapy.config.load import load_job
 from samzapy.model.acls import Access
-from samzapy.ops.letters_again import newest_letters
+from samzapy.ops.letters_again import Newest, newest_letters
 from samzapy.testing.memory_log import MemoryAdmin, MemoryCluster, MemoryLog
 from tests.unit.container.bench import HandClock
 
@@ -55,7 +55,7 @@ def test_what_may_not_be_deleted_is_refused_by_name(log: Guarded, capsys: pytest
 def test_a_job_without_dead_letters_needs_no_access_to_their_topic(log: Guarded, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(FILE)
     settings = load_job([tmp_path / "job.yaml"], []).settings
-    assert newest_letters(settings, log, HandClock()) == []
+    assert newest_letters(settings, log, HandClock()) == Newest()
 
     (tmp_path / "job.yaml").write_text(FILE + "on_error: {then: dead_letter}\n")
     with pytest.raises(NotAuthorized):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Startpoint, startpoint_key
 from samzapy.ops.letter_choice import Filter, opened, replay_of
-from samzapy.ops.letters_again import begin_of_reset, begin_of_steps, newest_letters, read_again, told, warnings
+from samzapy.ops.letters_again import MAX_NAMED, begin_of_reset, begin_of_steps, newest_letters, read_again, told, warnings
 from samzapy.plan.checkpoint_orders import Step
 from samzapy.ports import TopicSpec
 from tests.unit.container.bench import JOB, Bench
@@ -114,16 +115,56 @@ def test_an_input_that_was_removed_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_those_that_are_read_again_are_told_with_the_command_that_takes_them_out(tmp_path: Path) -> None:
     bench, _ = bench_of(tmp_path, letters=2)
     settings = settings_from_document({**_JOB, "inputs": [{"topic": "in"}]}, {})
-    waiting = newest_letters(settings, bench.log, bench.clock)
+    letters = newest_letters(settings, bench.log, bench.clock)
+    waiting = letters.entries
+    assert letters.is_all
     assert all(e.is_waiting for e in waiting)
     place = TopicPartition("in", 0)
     steps = [Step("Partition 0", place, 3, 1, chosen=True), Step("Partition 1", TopicPartition("in", 1), 3, 0, chosen=False)]
     (again,) = read_again(waiting, begin_of_steps(steps))
     assert "in[0]@1" == str(again.letter.origin)
-    assert told([again], waiting).endswith(f"samzapy dlq discard JOB.yaml {again.number} --execute")
-    assert told(waiting, waiting).endswith("samzapy dlq discard JOB.yaml --all --execute")
-    assert [told([again], waiting)] == warnings(waiting, begin_of_steps(steps))
+    assert told([again], letters).endswith(f"samzapy dlq discard JOB.yaml {again.number} --execute")
+    assert told(waiting, letters).endswith("samzapy dlq discard JOB.yaml --all --execute")
+    assert [told([again], letters)] == warnings(letters, begin_of_steps(steps))
     assert [] == read_again(waiting, begin_of_steps([Step("Partition 0", place, 3, None, chosen=True)]))
+
+
+def test_those_of_topics_that_are_not_read_now_are_not_discarded_with_the_others(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Fragile, partitions=1, inputs={"in": {}, "old": {}}, on_error="dead_letter")
+    container = bench.start()
+    bench.feed(("boom1", 1), topic="in")
+    bench.feed(("boom2", 1), topic="old")
+    bench.drain(container)
+    settings = settings_from_document({**_JOB, "inputs": [{"topic": "in"}]}, {})
+    letters = newest_letters(settings, bench.log, bench.clock)
+    (mine,) = [e for e in letters.entries if e.letter.origin.topic == "in"]
+    (warning,) = warnings(letters, begin_of_reset(settings, letters, bench.log))
+    assert warning.startswith("a dead letter waits")
+    assert warning.endswith(f": samzapy dlq discard JOB.yaml {mine.number} --execute")
+
+
+def test_those_that_were_not_looked_at_are_not_discarded_with_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("samzapy.ops.letters.RECENT", 2)
+    bench, _ = bench_of(tmp_path, letters=2, partitions=1)
+    letters = newest_letters(settings_from_document({**_JOB, "inputs": [{"topic": "in"}]}, {}), bench.log, bench.clock)
+    assert not letters.is_all
+    (newest,) = letters.entries
+    assert told([newest], letters).endswith(f": samzapy dlq discard JOB.yaml {newest.number} --execute")
+
+
+def test_many_are_discarded_by_their_topics_only_if_all_of_these_are_read_again(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Fragile, partitions=1, inputs={"in": {}, "old": {}}, on_error="dead_letter")
+    container = bench.start()
+    bench.feed(*((f"boom{i}", i) for i in range(MAX_NAMED + 1)), topic="in")
+    bench.feed(("boom", 1), topic="old")
+    bench.drain(container)
+    settings = settings_from_document({**_JOB, "inputs": [{"topic": "in"}]}, {})
+    letters = newest_letters(settings, bench.log, bench.clock)
+    mine = [e for e in letters.entries if e.letter.origin.topic == "in"]
+    assert told(mine, letters).endswith(": samzapy dlq discard JOB.yaml --topic in --execute")
+    first = " ".join(e.number for e in mine[:MAX_NAMED])
+    unseen = replace(letters, is_all=False)
+    assert told(mine, unseen).endswith(f": samzapy dlq discard JOB.yaml {first} --execute (and so on: {len(mine)} in all, and perhaps older ones)")
 
 
 def test_a_record_that_was_sent_back_and_is_read_again_is_told_with_the_line_that_skips_its_copy(tmp_path: Path) -> None:
