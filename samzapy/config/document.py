@@ -10,7 +10,7 @@ from typing import Any
 from samzapy.config.checks_together import check_together
 from samzapy.config.errors import ConfigError, Problem
 from samzapy.config.key_errors import Finding, check_types
-from samzapy.config.references import resolve, secret_params, secret_texts
+from samzapy.config.references import resolve, secret_texts, secret_values
 from samzapy.config.schema import Settings
 from samzapy.config.secrets import is_secret, keep_out
 from samzapy.config.tree import Node, Route, dotted, from_plain, locate
@@ -29,7 +29,7 @@ def settings_from_document(document: Mapping[str, Any], environ: Mapping[str, st
     problems: list[Problem] = []
     values, failed = resolve(root, environ, problems)
     secrets = secret_texts(root, environ)
-    keep_out({*secrets, *secret_params(values)})
+    keep_out({*secrets, *secret_values(values)})
     settings, findings = check(values)
     problems += problems_of(findings, failed, root, secrets)
     if problems or settings is None:

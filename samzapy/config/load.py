@@ -25,7 +25,7 @@ from samzapy.config.overrides import apply_set
 from samzapy.config.plain_scalars import read_scalar
 from samzapy.config.program import OF_PROGRAMS, check_written
 from samzapy.config.reader import Stop, parse, read_file
-from samzapy.config.references import Interpolated, resolve, secret_params, secret_texts, written_secrets
+from samzapy.config.references import Interpolated, resolve, secret_texts, secret_values, written_secrets
 from samzapy.config.registered import is_registered
 from samzapy.config.scalars import shown
 from samzapy.config.schema import Settings, known_keys, section_at
@@ -92,7 +92,7 @@ def load_job(
     folders = tuple(dict.fromkeys((paths[0].absolute().parent, Path.cwd())))
     values, failed = resolve(root, environ, problems)
     secrets = secret_texts(root, environ)
-    keep_out({*secrets, *secret_params(values)})
+    keep_out({*secrets, *secret_values(values)})
     settings, findings = check(values)
     findings += check_written(values)
     findings += check_avro_files(values, folders)

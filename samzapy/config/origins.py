@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from samzapy.config.schema import Settings
-from samzapy.config.secrets import HIDDEN, is_secret, logins, without_secrets
+from samzapy.config.secrets import HIDDEN, is_unreferred, without_secrets
 from samzapy.config.tree import Node, dotted, leaves
 
 MAX_SHOWN = 500
@@ -56,6 +56,6 @@ def _values(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str
 
 def _shown(path: tuple[str | int, ...], value: object) -> str:
     text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-    if is_secret(path, value) and ("${" not in text or any("${" not in login for login in logins(text))):
+    if is_unreferred(path, value):
         return HIDDEN
     return without_secrets(text)[:MAX_SHOWN]

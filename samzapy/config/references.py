@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from samzapy.config.errors import Problem
-from samzapy.config.secrets import is_secret, is_secret_name, is_written_secret, logins
+from samzapy.config.secrets import SECTIONS, ends_as_secret, is_secret, is_secret_name, is_written_secret, logins
 from samzapy.config.tree import Items, Leaf, Node, Place, Route, Table, dotted
 from samzapy.private_files import read_regular
 
@@ -121,8 +121,8 @@ def written_secrets(root: Node) -> list[str]:
     return found
 
 
-def secret_params(values: Mapping[str, Any]) -> set[str]:
-    """What secret keys of `params` hold as texts, in a document whose references are resolved."""
+def secret_values(values: Mapping[str, Any]) -> set[str]:
+    """The secrets in a document whose references are resolved, also those that stand in the file itself: what secret keys hold, and logins."""
     found: set[str] = set()
 
     def look(value: Any, path: Route) -> None:
@@ -132,10 +132,13 @@ def secret_params(values: Mapping[str, Any]) -> set[str]:
         elif isinstance(value, list):
             for i, item in enumerate(value):
                 look(item, (*path, i))
-        elif isinstance(value, str):
-            found.update(logins(value), [str(value)] if is_secret(path) else ())
+        elif value is not None:
+            text = str(value)
+            is_whole = ends_as_secret(path, value) or (path[0] == "params" and isinstance(value, str) and is_secret(path))
+            found.update(logins(text), [text] if is_whole else ())
 
-    look(values.get("params"), ("params",))
+    for section in SECTIONS:
+        look(values.get(section), (section,))
     return found
 
 

@@ -41,6 +41,8 @@ _LOGIN = re.compile(  # a name of 20 characters and more without a password is a
     re.IGNORECASE | re.DOTALL,
 )
 _PAIR = re.compile(r"(?<![\w.\-])(?P<key>[\w.\-]+)[ \t]*=(?![=>])[ \t]*(?P<value>'[^']+'|\"[^\"]+\"|\{[^}]+\}|(?:\$\{[^}]*\}|[^\s;&,'\"{}])+)")
+_REFERENCE = r"\$\{(?:file:[^{}]+|[A-Za-z_][A-Za-z0-9_]*(?::-)?)\}"
+_REFERRED = re.compile(rf"\s*(?:(?:bearer|basic)\s+)?{_REFERENCE}(?:[\s:@/]?{_REFERENCE})*\s*", re.IGNORECASE | re.ASCII)
 _KEY = re.compile(r"(?P<key>[\w.\-]+)[\"']?\s*[:=]")
 
 
@@ -69,17 +71,37 @@ def logins(text: str) -> list[str]:
     return [match[match.lastgroup or 0] for match in _LOGIN.finditer(text)] + [value for value in pairs if value]
 
 
+def is_referred(text: str, key: str = "") -> bool:
+    """Whether a secret consists of references only, so that it may be shown as it is written. A text around them, a default, and `$${`, which stands for
+    a literal `${`, may be a part of the secret. Not so a user's name before a colon, where the key says that it is one, and `Bearer`."""
+    secret = text.partition(":")[2] if tuple(_words(key)[-2:]) == ("user", "info") and not text.lstrip().startswith("$") else text
+    return _REFERRED.fullmatch(secret) is not None
+
+
+def is_unreferred(path: Sequence[str | int], value: object) -> bool:
+    """Whether a value of a job file, as it is written, holds a secret that is not a reference."""
+    text = "" if value is None else str(value)
+    if not is_secret(path, value):
+        return False
+    is_by_key = any(is_secret_key(part) for part in path[1:] if isinstance(part, str))
+    return (is_by_key and not is_referred(text, str(path[-1]))) or any(not is_referred(login) for login in logins(text))
+
+
 def is_written_secret(path: Sequence[str | int], value: object) -> bool:
-    """Whether a value of a job file is a password itself: one of its keys ends in such a word, and it refers to nothing; or it holds a login."""
+    """Whether a value of a job file is a password itself: one of its keys ends in such a word, and it is no reference; or it holds a login."""
+    if not is_unreferred(path, value) or not str(value).strip():
+        return False
+    return ends_as_secret(path, value) or any(not is_referred(login) for login in logins(str(value)))
+
+
+def ends_as_secret(path: Sequence[str | int], value: object) -> bool:
+    """Whether a value is a password by one of its keys: `ssl.key.password` says that it is one, `ssl.key.location` does not."""
     if not path or path[0] not in SECTIONS or value is None or isinstance(value, bool):
         return False
-    text = str(value)
-    if any("${" not in login for login in logins(text)):
-        return True
     keys = [key for key in path[1:] if isinstance(key, str) and key not in PUBLIC]
     if not isinstance(value, str):  # `max_tokens: 100` is no secret
         keys = [key for key in keys if not key.lower().endswith("tokens")]
-    return bool(text.strip()) and "${" not in text and any(_ends_as_secret(_words(key)) for key in keys)
+    return any(_ends_as_secret(_words(key)) for key in keys)
 
 
 def _ends_as_secret(words: list[str]) -> bool:

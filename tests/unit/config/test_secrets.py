@@ -39,6 +39,28 @@ def test_a_container_keeps_out_what_its_document_resolves_to() -> None:
     )
 
 
+def test_a_secret_that_is_partly_a_reference_is_neither_shown_nor_told(tmp_path: Path) -> None:
+    """`$${` stands for a literal `${`, and a text around a reference may be most of the secret."""
+    document = {
+        "job": "j", "task": "m:T", "inputs": [{"topic": "in"}], "params": {"db_password": "hunter3-${SUFFIX}", "other_password": "${WHOLE}"},
+        "kafka": {
+            "bootstrap.servers": "nobody:9", "security.protocol": "sasl_ssl", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "hunter4$${Q}",
+        },
+    }  # fmt: skip
+    (tmp_path / "job.yaml").write_text(json.dumps(document))
+    loaded = load_job([tmp_path / "job.yaml"], [], {"SUFFIX": "abc", "WHOLE": "hunter5"})
+    shown = {origin.key: origin.value for origin in loaded.origins if "password" in origin.key}
+    assert shown == {"params.db_password": "***", "params.other_password": "${WHOLE}", "kafka.sasl.password": "***"}
+    assert {"params.db_password", "kafka.sasl.password"} == set(loaded.written_secrets)
+    assert "*** and *** and ***" == without_secrets("hunter3-abc and hunter4${Q} and hunter5")
+
+
+def test_a_password_of_the_client_that_stands_in_the_file_is_kept_out_of_what_is_told() -> None:
+    kafka = {"bootstrap.servers": "nobody:9", "sasl.password": "literal-two", "ssl.key.location": "/etc/key-of-mine.pem", "ssl.key.password": "literal-three"}
+    settings_from_document({"job": "j", "task": "m:T", "inputs": [{"topic": "in"}], "kafka": kafka}, {})
+    assert "***, ***, /etc/key-of-mine.pem" == without_secrets("literal-two, literal-three, /etc/key-of-mine.pem")
+
+
 DSN = "postgres://me:hunter22@host/db"
 JWT = f"eyJ{'hbGci' * 4}.eyJ{'zdWIi' * 4}.{'s-_9' * 8}"  # as one looks
 PARAMS = {"dsn": DSN, "other_dsn": "${MY_DSN}", "Authorization": "Bearer t0ken1", "home": "https://host:443/a@b"}
@@ -144,6 +166,14 @@ def test_what_is_told_of_a_users_error_shows_none() -> None:
         ("params: {max_tokens: 100, has_token: true, token: null, password: ''}", ()),
         ("params: {dsn: 'postgres://me:${PW}@host/db', home: 'https://host:443/a@b', mail: 'me:you@host'}", ()),
         ("kafka: {sasl.password: '${KAFKA_PASSWORD}'}", ()),
+        ("kafka: {sasl.password: 'hunter2$${QQ}zz'}", ("kafka.sasl.password",)),
+        ("params: {db_password: 'hunter3-${SUFFIX}', api_token: 'tok$${en}'}", ("params.db_password", "params.api_token")),
+        ("params: {db_password: '${PW:-hunter2}', other_password: '${PW:-}'}", ("params.db_password",)),
+        ("params: {dsn: 'postgres://me:hunter2${PW}@host/db', text: 'password=$${PW}'}", ("params.dsn", "params.text")),
+        ("params: {Authorization: 'Bearer ${TOKEN}', secret: '${A}-${B}', secrets: '${A}${file:/b}'}", ("params.secret",)),
+        ("schema_registry: {basic.auth.user.info: 'me:${PW}'}", ()),
+        ("schema_registry: {basic.auth.user.info: '${ME}:${PW}'}", ()),
+        ("schema_registry: {basic.auth.user.info: 'me:hunter${PW}'}", ("schema_registry.basic.auth.user.info",)),
         ("kafka: {sasl.password: '${file:/etc/kafka/password}'}", ()),
         ("kafka: {sasl.username: visits, ssl.key.location: key.pem, sasl.oauthbearer.token.endpoint.url: 'https://h'}", ()),
     ],
