@@ -6,11 +6,12 @@ anything read. A run that starts in the meantime fences this one, and the transa
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Callable, Iterable
 from types import TracebackType
 
-from samzapy.api.errors import ConfigurationError, Fenced, InDoubt, LogError, OwnedElsewhere, StateRefused, TransactionAborted
+from samzapy.api.errors import Fenced, InDoubt, LogError, OwnedElsewhere, SamzapyError, TransactionAborted
 from samzapy.coordinator.coordinator_log import CoordinatorLog, Written
 from samzapy.coordinator.ownership_records import OwnershipRecords
 from samzapy.coordinator.run_lease import Lease
@@ -20,6 +21,7 @@ from samzapy.model.ownership import LEASE_KEY, Ledger
 from samzapy.plan.lost_topics import coordinator_emptied
 from samzapy.ports import Clock, Log
 
+LOG = logging.getLogger("samzapy.coordinator")
 NOTHING = "Nothing has changed."
 AGAIN = "Run it again; if it deletes much state, add `--set commit.timeout=10m`."
 
@@ -51,6 +53,7 @@ class Alone:
         self._failed = failed
         self.id = secrets.token_hex(8)
         self.ledger = Ledger()
+        self._may_be_written = False  # what was to be written, and with it the end of the lease
         self._topic = CoordinatorLog(job, self.id, log, clock)
         self._ownership = OwnershipRecords(self._topic, self.id, clock)
         self._lease = Lease(job, self.id, self._ownership, settings, clock, process, is_alive)
@@ -68,7 +71,10 @@ class Alone:
             self._lease.renew("")
             self._ownership.end_all(self.ledger, range(self._settings.containers))
         except BaseException as error:
-            self._ownership.close()
+            try:
+                self._give_back(error)
+            finally:
+                self._ownership.close()
             if isinstance(error, Fenced):
                 raise self._replaced() from None
             raise
@@ -76,12 +82,30 @@ class Alone:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         try:
-            if isinstance(error, ConfigurationError | StateRefused):
-                self._lease.give_up()
+            self._give_back(error)
         finally:
             self._ownership.close()
         if isinstance(error, Fenced):
             raise self._replaced() from None
+
+    def _give_back(self, error: BaseException | None) -> None:
+        """If nothing was written: say that this command has ended, and how the run before it had. Otherwise the job looks killed."""
+        if not self._lease.is_held or self._may_be_written or isinstance(error, Fenced):
+            return
+        before = self.ledger.lease
+        try:
+            if not isinstance(error, Exception | None):  # interrupted, perhaps within a transaction: a new producer ends that
+                self._ownership.close()
+            if before is not None and before.ended:
+                self._ownership.write((LEASE_KEY, before.to_bytes()))
+            else:
+                self._lease.give_up()
+        except Fenced:  # a run that has begun meanwhile has the lease
+            return
+        except SamzapyError as failed:
+            if error is None:
+                raise
+            LOG.warning("the lease of this command could not be given up; the next run waits until it is over: %s", failed.message)
 
     def read(self) -> Ledger:
         """The coordinator topic's content now."""
@@ -101,6 +125,7 @@ class Alone:
         if self.read().lease is None:  # the coordinator topic has been deleted
             raise self._replaced()
         ended = (self._job.coordinator_topic, LEASE_KEY, self._lease.ended().to_bytes(), 0)
+        self._may_be_written = True
         try:
             self._topic.write_to((*records, ended))
         except TransactionAborted as error:
@@ -121,6 +146,7 @@ class Alone:
             raise self._unchanged(error) from error
 
     def _unchanged(self, error: LogError) -> LogError:
+        self._may_be_written = False
         return LogError(f"{self._failed}: {error.message}", f"{NOTHING} {AGAIN}")
 
     def _replaced(self) -> OwnedElsewhere:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from samzapy.api.errors import ConfigurationError
 from samzapy.coordinator.alone import Alone
 from samzapy.coordinator.coordinator_log import Written
 from samzapy.coordinator.settings import CoordinatorSettings, Process
@@ -57,10 +58,11 @@ class Forgetting:
         self._alone = Alone(job, settings, log, clock, process, is_alive, "nothing was forgotten")
 
     def store(self, name: str, used: Collection[str], execute: bool) -> Forgotten:
-        """Forget a store, and delete its changelog. `used`: the changelogs of the stores that the job has; none of them is deleted.
+        """Forget a store, and delete its changelog. `used`: the changelogs of the job's other stores; none of them is deleted.
 
         Raises:
-            OwnedElsewhere: another run is alive, or has taken the job over. StateRefused: a checkpoint cannot be read. LogError.
+            ConfigurationError: one of those is that of the store. OwnedElsewhere: another run is alive, or has taken the job over. StateRefused: a
+                checkpoint cannot be read. LogError.
         """
         found = self._do(lambda ledger: self._of_store(name, used), execute)
         if execute and (gone := (*found.topics, *found.left_over)):
@@ -76,8 +78,9 @@ class Forgetting:
         return self._do(lambda ledger: self._of_input(topic, ledger), execute)
 
     def _do(self, find: Callable[[Ledger], Forgotten], execute: bool) -> Forgotten:
-        if not execute:
-            return find(self._alone.read())
+        found = find(self._alone.read())
+        if not execute or found == Forgotten():
+            return found
         with self._alone as alone:
             found = find(alone.ledger)
             if found.after or found.orders:
@@ -95,6 +98,11 @@ class Forgetting:
             there = admin.topics({*named, usual} if may_be_left else named)
         finally:
             admin.close()
+        if shared := sorted(named.keys() & set(used)):
+            raise ConfigurationError(
+                f"the changelog of store {name!r}, {', '.join(shared)}, is also that of another store of the job: its state would be deleted.",
+                "Give that store another `changelog:` in the job file first, or leave it out there; then run this again.",
+            )
         same = tuple(t for t in named if t in there and there[t].topic_id == named[t])
         other = tuple(t for t in named if t in there and t not in same)
         left_over = (usual,) if may_be_left and usual in there and self._is_changelog(usual, there[usual].partitions, name) else ()

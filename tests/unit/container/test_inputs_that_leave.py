@@ -258,7 +258,8 @@ def test_a_drop_that_was_cut_short_is_finished_by_the_next_and_the_store_may_com
     story.bench.name(0, "", [])
     told = forgetting(story).store("s", (), execute=False)
     assert ([changelog], [1] if some_put_back else []) == ([*told.topics, *told.left_over], sorted(told.before))
-    assert () == forgetting(story).store("s", [changelog], execute=False).left_over  # if another store of the job has it
+    if not some_put_back:
+        assert () == forgetting(story).store("s", [changelog], execute=False).left_over  # if another store of the job has it
     assert told == forgetting(story).store("s", (), execute=True)
     assert story.bench.cluster.facts(changelog) is None
 
