@@ -15,6 +15,7 @@ from samzapy.api.errors import SamzapyError
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.dlq_filter import OfTask, OfTopic, Since, WithError, filter_of
 from samzapy.cli.job import Job
+from samzapy.cli.signals_and_threads import clean_up_when_told
 from samzapy.cli.tables import print_table
 from samzapy.model.dead_letter import Origin
 from samzapy.ops.dead_letters import DeadLetters
@@ -158,6 +159,7 @@ def replay(
         if waiting:
             say(f"{', '.join(sorted({e.letter.origin.topic for e in waiting}))}: every reader gets what is sent back, other jobs, too")
         if execute:
+            clean_up_when_told()
             waiting = send_back(letters, plan.wanted)
             if waiting:
                 say(f"{_records(waiting)} sent back")
@@ -194,6 +196,7 @@ def discard(
     with _opened(job) as letters:
         waiting = discard_of(letters.read(), which, chosen)
         if execute and waiting:
+            clean_up_when_told()
             waiting = letters.discard({e.place for e in waiting}, lambda done, of: say(f"discarded {done} of {of}"))
         elif waiting:
             for entry in waiting:

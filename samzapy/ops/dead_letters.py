@@ -28,7 +28,6 @@ from samzapy.api.errors import (
     OffsetOutOfRange,
     RecordTooLarge,
     SamzapyError,
-    TransactionAborted,
 )
 from samzapy.model.acls import WRITE
 from samzapy.model.dead_letter import BARRIER, DeadLetter, Origin, record_size, replay_headers, trace_headers
@@ -37,6 +36,7 @@ from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.ops.acls import also_needed
 from samzapy.ops.letters import Entry, Found, Sorting
 from samzapy.ops.newer_records import Newer, none_newer
+from samzapy.ops.open_transaction import abort_open
 from samzapy.ops.replay_place import refused_by_place
 from samzapy.ops.replay_time import NOW, time_to_send, why_not_own
 from samzapy.ports import Clock, Consumer, Log, Message, TopicFacts, TransactionalProducer
@@ -46,8 +46,8 @@ BATCH_RECORDS = 1000
 BATCH_BYTES = 16 << 20
 MAX_ROUNDS = 100  # producers; a round that sent nothing is rare, and then the brokers are in trouble
 PATIENCE_S = 90.0  # a container that died leaves its transaction open for up to `commit.timeout`
+REPLAYING, DISCARDING = "sending dead letters back", "discarding dead letters"
 AGAIN = "Give the same command again: what it has done is not done twice."
-
 
 NextOf = Callable[[DeadLetter], int | None]
 Select = Callable[[Found], list[Entry]]
@@ -155,14 +155,13 @@ class DeadLetters:
             raise self._ended_by_another(error) from error
         except InDoubt as error:
             raise InDoubt(f"it is not known whether the last of them were dealt with: {error.message}", AGAIN) from error
-        except TransactionAborted:
-            try:
-                producer.abort()
-            except Fenced as error:
-                raise self._ended_by_another(error) from error
+        except BaseException as error:
+            if (fenced := abort_open(producer)) is not None:
+                raise self._ended_by_another(fenced) from fenced
+            if isinstance(error, NotAuthorized):
+                topics, doing = ({e.letter.origin.topic for e in waiting}, REPLAYING) if send == self._send else ({self._job.dead_letter_topic}, DISCARDING)
+                raise also_needed(error, WRITE, topics, doing, self._log) from error
             raise
-        except NotAuthorized as error:
-            raise also_needed(error, WRITE, {e.letter.origin.topic for e in waiting}, "sending dead letters back", self._log) from error
         finally:
             producer.close()
 
@@ -270,9 +269,7 @@ class DeadLetters:
             return None
         missing = [p for p in self._partitions() if p not in ends]
         if missing:
-            raise InternalError(
-                f"the broker did not report the offset of the barrier in {missing[0]}.", "Run this again: nothing was sent."
-            )
+            raise InternalError(f"the broker did not report the offset of the barrier in {missing[0]}.", "Run this again: nothing was sent.")
         with self._log.restore_consumer("dead-letters") as consumer:
             return self._read(consumer, ends)
 

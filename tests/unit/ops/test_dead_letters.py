@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import itertools
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
-from samzapy.api.errors import ConfigurationError, Fenced, LogError, RecordTooLarge, TopicMissing, TransactionAborted
+from samzapy.api.errors import ConfigurationError, Fenced, LogError, NotAuthorized, RecordTooLarge, TopicMissing, TransactionAborted
 from samzapy.cli.dlq import _tell_passed_by, send_back
 from samzapy.cli.dlq_filter import filter_of
 from samzapy.container.container import Container
+from samzapy.model.acls import Access
 from samzapy.model.dead_letter import Origin, parse_origin
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.dead_letters import DeadLetters
@@ -22,6 +23,7 @@ from samzapy.ops.letters import Entry, Found
 from samzapy.ops.replay_time import why_not_own
 from samzapy.ports import Consumer, Message, TopicSpec, TransactionalProducer
 from samzapy.readers import read_to_end
+from samzapy.testing.memory_log import MemoryAdmin, MemoryLog
 from tests.unit.container.bench import JOB, Bench
 
 OUT = SystemStream("kafka", "out")
@@ -261,6 +263,56 @@ def test_a_ctrl_c_says_how_far_it_came(
     assert 6 - 2 * (batch - 1) == len(letters_of(bench).replay(None, quiet))
 
 
+@pytest.mark.parametrize("is_discard", [False, True])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), LogError("the disk is full.", ""), ValueError("a defect")])
+def test_one_that_ends_early_leaves_no_transaction_open(tmp_path: Path, error: BaseException, is_discard: bool) -> None:
+    """An open one would hide all later records from those that read the inputs, until it times out."""
+    bench, _ = bench_of(tmp_path, partitions=1)
+
+    class Ending(DeadLetters):
+        def _send(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
+            producer.begin()
+            for topic in ("in", JOB.dead_letter_topic):
+                producer.send(topic, b"v", b"k", 0)
+            producer.flush()
+            raise error
+
+        _mark = _send
+
+    letters = Ending(JOB, ["in"], bench.log, bench.clock)
+    with pytest.raises(type(error)):
+        letters.discard({e.place for e in letters.read().entries}, quiet) if is_discard else letters.replay(None, quiet)
+    bench.feed(("later", 1))
+    for place in (TopicPartition("in", 0), TopicPartition(JOB.dead_letter_topic, 0)):
+        bounds = bench.log.restore_consumer("t").bounds_of([place])[place]
+        assert bounds.end == bench.cluster.partition(place).end, "all of it can be read"
+
+
+@pytest.mark.parametrize(("is_discard", "missing"), [(False, "in"), (True, JOB.dead_letter_topic)])
+def test_who_may_not_is_told_what_is_missing_for_what_was_asked(tmp_path: Path, is_discard: bool, missing: str) -> None:
+    bench, _ = bench_of(tmp_path, partitions=1)
+
+    class Forbidding(MemoryAdmin):
+        def missing_access(self, wanted: Iterable[Access]) -> list[Access]:
+            return list(wanted)
+
+    class Guarded(MemoryLog):
+        def admin(self) -> MemoryAdmin:
+            return Forbidding(bench.cluster)
+
+    class Forbidden(DeadLetters):
+        def _send(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
+            raise NotAuthorized("not authorized.", "")
+
+        def _mark(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
+            raise NotAuthorized("not authorized.", "")
+
+    letters = Forbidden(JOB, ["in"], Guarded(bench.cluster), bench.clock)
+    with pytest.raises(NotAuthorized, match=f"Write on topic {missing} is missing") as refused:
+        letters.discard({e.place for e in letters.read().entries}, quiet) if is_discard else letters.replay(None, quiet)
+    assert refused.value.message.startswith("discarding" if is_discard else "sending")
+
+
 def test_a_process_that_is_killed_between_send_and_commit_has_sent_nothing(tmp_path: Path) -> None:
     class Killed(Exception):
         pass
@@ -271,6 +323,7 @@ def test_a_process_that_is_killed_between_send_and_commit_has_sent_nothing(tmp_p
             for entry in batch:
                 producer.send("in", entry.letter.value, entry.letter.key, entry.letter.origin.partition)
             producer.flush()
+            producer.abort = lambda: False  # type: ignore[method-assign]  # nobody is left to do it
             raise Killed
 
     bench, container = bench_of(tmp_path)
