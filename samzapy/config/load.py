@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from samzapy.config import task_class
 from samzapy.config.checks_together import check_avro_files, serdes, time_functions
@@ -196,4 +196,6 @@ def _settled(value: Any, path: Route) -> Any:
     section = section_at(path[:-1])
     name = known_keys(section).get(str(path[-1])) if section else None
     wanted = section.model_fields[name].annotation if section and name else str
-    return str(value) if wanted is str else read_scalar(value)
+    found = read_scalar(value)
+    is_text = wanted is str or (str in get_args(wanted) and not isinstance(found, bool))  # the topic 2024.10 of `changelog` is not 2024.1
+    return str(value) if is_text else found

@@ -232,6 +232,12 @@ def test_secrets_stay_unresolved_until_they_are_used(folder: Path) -> None:
     assert {"dsn": "postgres://u:hunter2@h/d", "other": "in-a-file", "api_token": "hunter3"} == settings.params
 
 
+@pytest.mark.parametrize("value", ["2024.10", "1e3", "null", "2024", "true", "false", "name"])
+def test_a_changelog_that_came_out_of_a_reference_is_the_same_in_containers(value: str, folder: Path) -> None:
+    job = loaded(folder, HEAD + 'stores: {s: {changelog: "${CL}"}}\n', CL=value)
+    assert job.settings.stores["s"].changelog == settings_from_document(job.document, {}).stores["s"].changelog
+
+
 def test_a_secret_that_is_missing_where_it_is_used_is_named(folder: Path) -> None:
     job = loaded(folder, HEAD.replace("{boot", '{sasl.password: "${PW}", boot'), PW="x")
 
