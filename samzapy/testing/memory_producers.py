@@ -2,8 +2,7 @@
 
 A send never waits: its request goes out at once if it can, else the record lies in the client until the next send, or until a flush, which
 waits. `begin` asks nobody and a transaction without records asks nobody either, so a producer that was fenced learns of it from its next
-request, and from then on says so at every call. A record that the broker refuses is seen at the commit; one that the client refuses, at the
-flush.
+request, and from then on says so at every call. A record that the broker or the client refuses is seen at the flush: it waits for the answers.
 """
 
 from __future__ import annotations
@@ -112,7 +111,7 @@ class MemoryTransactionalProducer:
                 self._cluster.rest(outbox.pause_s())
         outbox.report()
         self._check_fenced()
-        self._check_accepted(self._poison)
+        self._check_accepted(self._poison or self._refused)
 
     def commit(self) -> bool:
         outbox = self._current()
