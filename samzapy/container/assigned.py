@@ -72,7 +72,8 @@ class AssignedTasks:
 
         # One group at a time: what comes meanwhile is started when these tasks run.
         if not self._joining.is_on:
-            missing = [n for n in self._own.named if n not in held and n not in self.released and n not in instructions.release]
+            # A record may name a task of which the coordinator has not told yet: its next answer does.
+            missing = [n for n in self._own.named if n in models and n not in held and n not in self.released and n not in instructions.release]
             if missing:
                 self._joining.start(missing)
 

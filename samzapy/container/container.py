@@ -214,7 +214,9 @@ class Container:
             batch = self._inputs.poll(min(self._poll_records, self._search.room(self._transaction.records)), timeout_s)
         except BatchUnreadable as error:  # only here: whatever else reads needs each record, and may be at it in the middle of a batch
             skip_unreadable(error, self._inputs, self._given_up, self._commits)
-            return True
+            batch, had_some = (), True
+        else:
+            had_some = bool(batch)
         if batch and not self._misplaced_keys.is_done:
             self._misplaced_keys.look(batch)
         self.facts.loop.to(PROCESS)
@@ -225,7 +227,6 @@ class Container:
         self.facts.loop.to(OTHER)
 
         # Gates and ends are reached by positions, not by records, so they are looked at also when nothing came.
-        had_some = bool(batch)
         if are_watched and not self._pausing.is_on and (not had_some or now >= self._next_advance):
             self._tasks.advance()
             self._next_advance = now + BUSY_WATCH_S

@@ -224,13 +224,18 @@ class Processing:
         self._transaction.next_index = index
         try:
             for task_input in readers:
-                if message.offset() < task_input.resume_at or message.offset() in task_input.condemned:
+                # While another task retries this record, one may be released or stopped: its next owner has the record.
+                reads_it = task_input in self._inputs.readers.get((message.topic(), message.partition()), ())
+                if not reads_it or message.offset() < task_input.resume_at or message.offset() in task_input.condemned:
                     continue
                 error = self._attempt(task_input, (message,))
                 if error is not None:
                     self._failed(task_input, message, index, error)
                 if self._requests.shutdown_task:
                     task_input.task.closing = True
+                if self._requests.shutdown_all:
+                    for task in self._tasks.held.values():
+                        task.closing = True
                 asked.add(self._requests)
                 self._requests.clear()
                 # It is done with this record, even if a later one makes the container commit.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from samzapy import failpoints
-from samzapy.api.errors import BatchUnreadable, InDoubt, OffsetOutOfRange, StateRefused, check
+from samzapy.api.errors import InDoubt, OffsetOutOfRange, StateRefused, check
 from samzapy.container.changelog_records import Run, runs
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec
@@ -25,10 +25,6 @@ from samzapy.ports import Clock, Consumer, Message
 LOG = logging.getLogger("samzapy.restore")
 BATCH_RECORDS = 2000
 STUCK_S = 2.0
-UNREADABLE = (
-    "To read it, allow more memory: `kafka: {receive.message.max.bytes: 1000000000}` (the default is 100000000). If the batch is damaged, bring back a replica "
-    "or a copy of the topic in which it is not, or run `samzapy reset JOB.yaml` to begin with empty state."
-)
 STRANGER = "Another application writes to this topic: revoke its permission (`kafka-acls.sh`), or stop the program."
 T = TypeVar("T")
 Steps = Generator[bool, None, T]  # each step says whether it got on, or has to wait for something
@@ -144,8 +140,6 @@ class Barriers:
         except OffsetOutOfRange as error:  # what that means for the store, its rules decide when it is started again
             partitions = ", ".join(map(str, open_partitions))
             raise InDoubt(f"a restore was reading {partitions}, and records there were removed meanwhile: {error.message}", "") from None
-        except BatchUnreadable as error:
-            raise StateRefused(f"a task's state cannot be restored: {error.message}", UNREADABLE) from None
 
     def _say_stuck(self, consumer: Consumer, barriers: Mapping[TopicPartition, int], whose: Whose) -> bool:
         for partition, barrier in barriers.items():

@@ -180,14 +180,20 @@ class Standbys:
         # one of its own: what the other copies wait for must not be read past
         with self._log.restore_consumer("standby-start") as looking:
             checkpoint = read_checkpoint(looking, self._spec.checkpoint_of(task), self._clock)
-            for spec in self._stores.values():
-                copy = self._copy(looking, task, spec, checkpoint)
-                if isinstance(copy, str):
-                    why = copy
-                    break
-                copies.append(copy)
-        if self._consumer is None:
-            self._consumer = self._log.restore_consumer("standby")
+            try:
+                for spec in self._stores.values():
+                    copy = self._copy(looking, task, spec, checkpoint)
+                    if isinstance(copy, str):
+                        why = copy
+                        break
+                    copies.append(copy)
+                if self._consumer is None:
+                    self._consumer = self._log.restore_consumer("standby")
+            except BaseException:
+                for each in copies:  # else their directories stay in use
+                    with contextlib.suppress(SamzapyError):
+                        each.store.close()
+                raise
         if why:
             for copy in copies:
                 copy.store.close()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from samzapy import failpoints
-from samzapy.api.errors import NoLeader
+from samzapy.api.errors import BatchUnreadable, NoLeader, StateRefused
 from samzapy.container.committer import fitting
 from samzapy.container.first_offsets import begin_offset, condemned_before, first_offset, known_marks, was_added
 from samzapy.container.ownership import Ownership
@@ -28,6 +28,10 @@ from samzapy.plan.refill import refill_at_start
 from samzapy.ports import Clock, Consumer, Log
 
 LOG = logging.getLogger("samzapy.container")
+UNREADABLE = (
+    "To read it, allow more memory: `kafka: {receive.message.max.bytes: 1000000000}` (the default is 100000000). If the batch is damaged, bring back a replica "
+    "or a copy of the topic in which it is not, or run `samzapy reset JOB.yaml` to begin with empty state."
+)
 LEADER_S = 1.0  # between two looks at whether a partition is led again
 
 
@@ -65,6 +69,12 @@ class Starter:
         Raises:
             Superseded, StateRefused, StateMismatch, OffsetOutOfRange: these tasks must not start. LogError: start over.
         """
+        try:
+            yield from self._all_steps(tasks)
+        except BatchUnreadable as error:  # of a changelog, or of the checkpoint topic: what `on_error` says is of inputs
+            raise StateRefused(f"a task's state cannot be restored: {error.message}", UNREADABLE) from None
+
+    def _all_steps(self, tasks: Sequence[TaskInstance]) -> Steps[None]:
         yield from self._restorer.restore(tasks)
         bounds = yield from self._bounds([partition for task in tasks for partition in self._partitions_of(task)])
         fresh = [task for task in tasks if self._decide_offsets(task, bounds)]

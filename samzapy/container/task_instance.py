@@ -180,7 +180,7 @@ class TaskInstance:
     inputs: list[TaskInput] = field(default_factory=list)
     restored: dict[str, Restored] = field(default_factory=dict)
     ended: bool = False  # end_of_stream has returned, or it asked for shutdown(); its checkpoint carries the run's id
-    closing: bool = False  # shutdown was asked for
+    closing: bool = False  # shutdown was asked for: it counts as ended in every commit from now on, while others still take the record
     takes_batches: bool = False  # its class defines process_batch
     time: TaskTime | None = None  # None: no input has a time, and none is an internal topic
     said: dict[str, Mark] = field(default_factory=dict)  # by internal topic, what its readers know of this task: as committed, since it started

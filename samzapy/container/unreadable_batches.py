@@ -45,10 +45,13 @@ def skip_unreadable(batch: BatchUnreadable, inputs: Inputs, given_up: GivenUpRec
         BatchUnreadable: with `on_error: fail`; all that came before it is committed.
     """
     partition = TopicPartition(batch.topic, batch.partition)
+    readers = inputs.readers.get(partition, ())
+    if readers and all(task_input.end is not None and task_input.end <= batch.begin for task_input in readers):
+        return  # after the end of the run: nobody reads it there
     if given_up.ends_job:
         commits.commit(RECORD)
         raise batch
-    for task_input in inputs.readers.get(partition, ()):
+    for task_input in readers:
         if task_input.resume_at < batch.end:
             given_up.apply_on_error(task_input, Unread(batch), batch, 1)
     inputs.go_on(partition, batch.end)

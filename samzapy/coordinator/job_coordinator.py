@@ -14,7 +14,7 @@ from typing import Any
 
 from samzapy import failpoints
 from samzapy.api import exit_codes
-from samzapy.api.errors import REFUSED, ClusterUnreachable, Fenced, InDoubt, LogError, SamzapyError, StateRefused, TransactionAborted, check
+from samzapy.api.errors import REFUSED, ClusterUnreachable, Fenced, InDoubt, LogError, SamzapyError, StateRefused, TransactionAborted
 from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.coordinator.ended_containers import Liveness
 from samzapy.coordinator.history import History, RunFacts
@@ -332,9 +332,8 @@ class JobCoordinator:
     def _is_over(self, now: float) -> bool:
         roster = self.roster
         left, at_once = [m.phase for m in roster.members.values() if not m.is_done], self._kill_now or roster.ends_at_once
-        if is_run_over(left, ends_at_once=at_once, is_stopping=roster.is_stopping, is_topic_refused=self._writing.is_refused):
-            has_finished = has_job_finished(roster.finished, roster.tasks)
-            check(at_once or roster.is_stopping or has_finished, "a run that nobody stops ends when all its tasks have finished")
+        done, refused = has_job_finished(roster.finished, roster.tasks), self._writing.is_refused
+        if is_run_over(left, ends_at_once=at_once, is_stopping=roster.is_stopping, is_topic_refused=refused, has_finished=done):
             return True
         if is_stop_overdue(roster.stop_asked_at, now, self._settings.stop_timeout_s):
             LOG.warning("containers did not stop within %.0f s; ending them", self._settings.stop_timeout_s)

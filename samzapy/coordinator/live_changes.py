@@ -138,7 +138,7 @@ class Changes:
         if leaving:
             with self._roster.lock:
                 self._roll_reason = "its host was being decommissioned"
-                self._roll = [(m.number, m.launch.id) for m in self._roster.members.values() if m.is_live and m.host in leaving]
+                self._roll = [(m.number, m.launch.id) for m in self._roster.members.values() if m.is_live and not m.is_done and m.host in leaving]
                 for number, _ in self._roll:
                     member = self._roster.members[number]
                     self._roster.members.prefer(member, None)

@@ -9,7 +9,7 @@ from samzapy.kafka.client import LIBRARY_LOG
 from samzapy.kafka.errors import FORBIDDEN_NAMES, REJECTED_NAMES, topic_in
 
 END_TXN_ANSWER = re.compile(r"\bEndTxn returned (\w+)")
-TXN_FAILED = re.compile(r"\bCurrent transaction failed in state \w+: (?P<why>.*) \((?P<name>\w+)\)")
+TXN_FAILED = re.compile(r"\bCurrent transaction failed in state \w+: (?P<why>.*) \((?P<name>\w+)(?:, requires epoch bump)?\)")
 
 
 class Listener:

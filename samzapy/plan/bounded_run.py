@@ -52,16 +52,17 @@ def has_job_finished(finished: Collection[str], tasks: Iterable[str]) -> bool:
     return set(finished) >= set(tasks)
 
 
-def is_run_over(left: Collection[Phase], *, ends_at_once: bool, is_stopping: bool, is_topic_refused: bool) -> bool:
+def is_run_over(left: Collection[Phase], *, ends_at_once: bool, is_stopping: bool, is_topic_refused: bool, has_finished: bool) -> bool:
     """Whether nothing of a run is waited for any more.
 
     Args:
         left: the phases of the containers that are not done.
         ends_at_once: without final commits.
+        has_finished: all tasks have ended by themselves.
         is_topic_refused: the coordinator topic refuses what is written. When nothing runs any more, the next run ends in it what is left.
     """
-    if ends_at_once or not left:
-        return True
+    if ends_at_once or not left:  # without containers a task may still be between two, and gets another one
+        return ends_at_once or is_stopping or has_finished
     return is_stopping and is_topic_refused and all(phase in (Phase.ENDING, Phase.APPLYING) for phase in left)
 
 

@@ -8,12 +8,18 @@ from typing import Any
 import pytest
 
 from samzapy import StreamTask
+from samzapy.api.context import RequestScope
+from samzapy.api.errors import ClusterUnreachable
+from samzapy.container.container import Container
 from samzapy.container.pausing import Paused
 from samzapy.container.standby import Standbys
 from samzapy.kafka.consumer import KafkaConsumer
 from samzapy.model.offsets import Bounds, TopicPartition
+from samzapy.model.states import TaskState
+from samzapy.ports import Instructions, Supervision
 from samzapy.store.problems import StoreDiskFull
 from tests.unit.container.bench import Bench
+from tests.unit.container.test_moving import P0, P1, Actor
 
 PARTITION = TopicPartition("in", 0)
 
@@ -114,3 +120,140 @@ def test_an_answer_that_was_late_does_not_end_a_pause(monkeypatch: pytest.Monkey
     consumer.resume([PARTITION])
     assert not client.paused
     assert not consumer._paused
+
+
+def test_a_warm_copy_whose_second_store_cannot_be_opened_is_opened_at_the_next_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path, TwoStores, partitions=2, stores={"s": {}, "u": {}})
+    one, two = Actor(bench, 0, [P0]), Actor(bench, 1, [P1])
+    bench.feed(("k", 1))
+    one.turn()
+    standbys = two.container._standbys
+    copy, tried = standbys._copy, []
+
+    def fails_once(*given: Any) -> Any:
+        tried.append(1)
+        if len(tried) == 2:
+            raise ClusterUnreachable("no answer.", "")
+        return copy(*given)
+
+    monkeypatch.setattr(standbys, "_copy", fails_once)
+    two.instructions = Instructions(0, frozenset(), (P0,))
+    for _ in range(8):
+        two.turn(40)
+    assert [""] == [status["reason"] for status in standbys.status()]
+
+
+class BroadcastTask(StreamTask):
+    """The first task fails at the record `boom` as often as it is told to; with `ask`, the other one asks for something at it."""
+
+    failures = 0
+    ask = staticmethod(lambda coordinator: None)
+
+    def init(self, context):
+        self.number, self.is_closed = int(context.task_name.split()[-1]), False
+
+    def process(self, envelope, collector, coordinator):
+        cls = type(self)
+        if envelope.key == "boom" and self.number == cls.fails and cls.failures:
+            cls.failures -= 1
+            raise ValueError("not yet")
+        if envelope.key == "boom" and self.number != cls.fails:
+            cls.ask(coordinator)
+        collector.send("out", envelope.message, key="closed" if self.is_closed else envelope.key, partition=self.number)
+
+    def close(self):
+        self.is_closed = True
+
+
+def of_broadcast(tmp_path: Path, **settings: Any) -> Bench:
+    return Bench(
+        tmp_path, BroadcastTask, partitions=2, inputs={"in": {}, "all": {}}, broadcast=("all",), retries=30, on_error="dead_letter", stores={}, **settings
+    )
+
+
+def steps(container: Container, bench: Bench, count: int) -> None:
+    for _ in range(count):
+        container.step(0.0)
+        bench.clock.passed += 0.01
+
+
+def test_a_task_that_is_released_while_another_one_retries_a_record_does_not_get_it_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BroadcastTask, "fails", 0, raising=False)
+    monkeypatch.setattr(BroadcastTask, "failures", 12)
+    bench = of_broadcast(tmp_path)
+    bench.feed(("boom", 1), topic="all", partition=0)
+    spec, asked = bench.spec(), []
+    bench.name(0, "i", spec.tasks)
+
+    def instructions() -> Instructions:
+        asked.append(1)
+        return Instructions() if len(asked) < 20 else Instructions(bench.epoch, frozenset({P1}))
+
+    container = Container(spec, "i", "run", None, bench.log, bench.clock, supervision=Supervision(instructions=instructions))
+    container.start()
+    steps(container, bench, 200)
+    assert [P1] == list(container.status()["released"])
+    container.commit()
+    container.close()
+    bench.drain(bench.start())
+    assert [("boom", 1)] == bench.read("out", 0)
+    assert [("boom", 1)] == bench.read("out", 1)
+
+
+@pytest.mark.parametrize("scope", list(RequestScope))
+def test_a_task_that_asked_for_its_end_stays_stopped_though_its_container_dies_while_another_one_retries_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: RequestScope
+) -> None:
+    monkeypatch.setattr(BroadcastTask, "fails", 1, raising=False)
+    monkeypatch.setattr(BroadcastTask, "failures", 1000)
+    monkeypatch.setattr(BroadcastTask, "ask", staticmethod(lambda coordinator: coordinator.shutdown(scope)))
+    bench = of_broadcast(tmp_path, commit_interval_s=0.5)
+    bench.feed(("boom", 1), ("after", 2), topic="all", partition=0)
+    spec, looks = bench.spec(), []
+    bench.name(0, "i", spec.tasks)
+
+    def check() -> None:
+        looks.append(1)
+        if len(looks) > 25:
+            raise Killed
+
+    container = Container(spec, "i", "run", None, bench.log, bench.clock, supervision=Supervision(check))
+    container.start()
+    with pytest.raises(Killed):
+        steps(container, bench, 100)
+    assert 1 == container.tasks[P0].committed.inputs["all[0]"].next_offset
+    container.close()
+    monkeypatch.setattr(BroadcastTask, "failures", 0)
+    again = bench.start()
+    bench.drain(again)
+    assert TaskState.STOPPED is again.tasks[P0].state
+    assert [("boom", 1)] == bench.read("out", 0)
+
+
+class Killed(Exception):
+    """The container dies."""
+
+
+class TwoStores(StreamTask):
+    def init(self, context):
+        self.one, self.other = context.get_store("s"), context.get_store("u")
+
+    def process(self, envelope, collector, coordinator):
+        self.one.put(envelope.key, envelope.message)
+        self.other.put(envelope.key, envelope.message)
+
+
+def test_a_task_that_a_record_names_before_the_coordinator_told_of_it_waits_for_that(tmp_path: Path) -> None:
+    """Its input has just grown: the record is written, the answer to the heartbeat has not come, and the container starts over."""
+    bench = Bench(tmp_path, Asking, stores={})
+    spec, told = bench.spec(), Instructions()
+    bench.name(0, "i", spec.tasks)
+    container = Container(spec, "i", "run", None, bench.log, bench.clock, supervision=Supervision(instructions=lambda: told))
+    container.start()
+    bench.name(0, "i", [P0, P1])
+    container.drop_all()
+    container.own()
+    for _ in range(20):
+        container.step(0.0)
+    assert [P0] == list(container.tasks)
+    assert container.is_starting

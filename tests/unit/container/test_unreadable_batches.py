@@ -121,6 +121,36 @@ class Slow(Passing):
         super().process(envelope, collector, coordinator)
 
 
+@pytest.mark.parametrize("on_error", ["skip", "fail"])
+def test_nor_is_one_of_the_checkpoint_topic(tmp_path: Path, on_error: str) -> None:
+    bench = Bench(tmp_path, Counting, on_error=on_error)
+    container = bench.start()
+    bench.feed(("a", 1))
+    bench.drain(container)
+    container.stop()
+    container.close()
+    checkpoints = TopicPartition(JOB.checkpoint_topic, 0)
+    last = bench.cluster.partition(checkpoints).records[-1].offset()
+    bench.cluster.spoil(checkpoints, last, last + 1)
+    with pytest.raises(StateRefused, match="cannot be read") as caught:
+        bench.start()
+    assert "skip" not in caught.value.remedy
+
+
+@pytest.mark.parametrize("on_error", ["fail", "dead_letter"])
+def test_a_batch_after_the_end_of_a_bounded_run_is_left_to_the_next(tmp_path: Path, on_error: str) -> None:
+    bench = Bench(tmp_path, Passing, inputs={"in": {}, "more": {}}, on_error=on_error, stores={}, poll_records=2)
+    bench.feed(*((f"k{i}", i) for i in range(6)))
+    bench.feed(*((f"m{i}", i) for i in range(20)), topic="more")
+    bench.cluster.spoil(TopicPartition("in", 0), 2, 4)
+    container = bench.start({"in[0]": 2, "more[0]": 20})
+    for _ in range(200):
+        container.step(0.0)
+        bench.clock.passed += 0.01
+    assert container.finished
+    assert not bench.letters()
+
+
 def test_what_a_duty_cannot_read_in_the_middle_of_a_batch_loses_no_record_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Slow.bench = Bench(tmp_path, Slow, on_error="skip", stores={})
     container = bench.start()

@@ -75,8 +75,11 @@ def test_a_job_has_finished_with_its_last_task() -> None:
 @pytest.mark.parametrize(
     ("left", "facts", "is_over"),
     [
-        ([], {}, True),
-        ([Phase.LIVE], {}, False),
+        ([], {"has_finished": True}, True),
+        ([], {}, False),  # a task is between two containers
+        ([], {"is_stopping": True}, True),
+        ([], {"ends_at_once": True}, True),
+        ([Phase.LIVE], {"has_finished": True}, False),
         ([Phase.LIVE], {"ends_at_once": True}, True),
         ([Phase.STOPPING], {"is_stopping": True, "is_topic_refused": True}, False),
         ([Phase.ENDING, Phase.APPLYING], {"is_stopping": True, "is_topic_refused": True}, True),
@@ -85,7 +88,7 @@ def test_a_job_has_finished_with_its_last_task() -> None:
     ],
 )
 def test_a_run_is_over_when_no_container_is_waited_for(left: list[Phase], facts: dict[str, bool], is_over: bool) -> None:
-    assert is_run_over(left, **{"ends_at_once": False, "is_stopping": False, "is_topic_refused": False, **facts}) is is_over
+    assert is_run_over(left, **{"ends_at_once": False, "is_stopping": False, "is_topic_refused": False, "has_finished": False, **facts}) is is_over
 
 
 def test_a_stop_is_overdue_after_its_time() -> None:
