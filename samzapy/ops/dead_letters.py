@@ -170,14 +170,12 @@ class DeadLetters:
 
     def waiting(self, found: Found, origins: Sequence[Origin] | None) -> list[Entry]:
         """What a replay would send back now: of all, those that can be sent; of those named, each. Raises as `replay`."""
-        waiting, failed_in = self._waiting(found, origins), self._failed_in(found)
-        if origins is None:  # one that cannot go back must not keep the others
-            return [e for e in waiting if self._refused(e, failed_in) is None]
-        for entry in waiting:
-            refused = self._refused(entry, failed_in)
-            if refused is not None:
-                raise refused
-        return waiting
+        waiting = self._waiting(found, origins)
+        why = self._why_not(waiting, found)
+        for entry in waiting if origins is not None else ():  # of all, one that cannot go back must not keep the others
+            if entry.place in why:
+                raise why[entry.place]
+        return [e for e in waiting if e.place not in why]
 
     def with_new_time(self, entries: Sequence[Entry]) -> dict[str, list[Origin]]:
         """Which of these records get the current time when they are sent back, by why."""
@@ -193,18 +191,18 @@ class DeadLetters:
 
     def passed_by(self, found: Found, takes: Callable[[Entry], bool] = lambda entry: True) -> list[SamzapyError]:
         """The errors of those that cannot be sent back when all are replayed that `takes` takes; one each."""
-        failed_in = self._failed_in(found)
-        return [refused for entry in self._waiting(found, None) if takes(entry) and (refused := self._refused(entry, failed_in)) is not None]
+        waiting = self._waiting(found, None)
+        why = self._why_not(waiting, found)
+        return [why[entry.place] for entry in waiting if entry.place in why and takes(entry)]
 
     # -- inside ------------------------------------------------------------------------------------------------------------------------
 
-    def _failed_in(self, found: Found) -> dict[Origin, set[str]]:
-        """Of broadcast inputs' records, the tasks in which each failed."""
-        failed_in: dict[Origin, set[str]] = {}
-        for entry in found.entries:
-            if entry.letter.origin.topic in self._readers:
-                failed_in.setdefault(entry.letter.origin, set()).add(entry.letter.task)
-        return failed_in
+    def _why_not(self, waiting: Sequence[Entry], found: Found) -> dict[Origin, SamzapyError]:
+        """By place, why some cannot be sent back. Of a broadcast record none can if one cannot: all tasks would get it."""
+        failed_in = found.failed_in(self._readers)
+        why = {e.place: refused for e in waiting if (refused := self._refused(e, failed_in)) is not None}
+        shared = {e.letter.origin: why[e.place] for e in waiting if e.place in why and e.letter.origin.topic in self._readers}
+        return {e.place: shared[e.letter.origin] for e in waiting if e.letter.origin in shared} | why
 
     def _refused(self, entry: Entry, failed_in: Mapping[Origin, set[str]]) -> SamzapyError | None:
         """Why it cannot be sent to the origin that it names, which anyone who may write to the dead-letter topic can have invented."""
@@ -221,8 +219,8 @@ class DeadLetters:
         tasks = failed_in.get(origin)
         if tasks is not None and len(tasks) < self._readers[origin.topic]:
             return ConfigurationError(
-                f"the dead letter of {origin}: {origin.topic} is a broadcast input, and the record failed in {', '.join(sorted(tasks))} only. Sent back, "
-                f"it is processed by all {self._readers[origin.topic]} tasks: a second time by those that had processed it.",
+                f"the dead letter of {origin}: {origin.topic} is a broadcast input, and the dead letters of this record that wait are of {', '.join(sorted(tasks))} "
+                f"only. Sent back, it is processed by all {self._readers[origin.topic]} tasks: a second time by those that had processed it.",
                 f"If that does no harm, run `samzapy dlq replay JOB.yaml {entry.number} --to-all-tasks --execute`.",
             )
         if origin in self._newer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from samzapy.api.envelope import Headers, headers_of
@@ -65,6 +65,14 @@ class Found:
         """Those that wait and whose record another dead letter has sent back: it was read again since, and failed again. Its copy is in the topic."""
         sent = {_record(e.letter) for e in self.entries if e.replayed_ms is not None}
         return [e for e in self.entries if e.is_waiting and _record(e.letter) in sent]
+
+    def failed_in(self, topics: Collection[str]) -> dict[Origin, set[str]]:
+        """Of these topics' records, the tasks whose dead letters of it wait."""
+        tasks: dict[Origin, set[str]] = {}
+        for entry in self.entries:
+            if entry.is_waiting and entry.letter.origin.topic in topics:
+                tasks.setdefault(entry.letter.origin, set()).add(entry.letter.task)
+        return tasks
 
     def shortened(self, origins: Iterable[Origin] | None) -> list[Entry]:
         """Those of these records, or (None) of all, that hold less than the record, so that they are not sent back. Raises as `of`."""

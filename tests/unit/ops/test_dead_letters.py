@@ -413,7 +413,7 @@ def test_a_broadcast_record_that_some_tasks_have_processed_goes_back_only_if_tha
     assert [2, 1, 1] == [sum(e.letter.origin == o for e in found.entries) for o in (("all", 0, 0), ("all", 0, 1), ("in", 0, 0))]
 
     with pytest.raises(
-        ConfigurationError, match=r"all\[0\]@1: all is a broadcast input, and the record failed in Partition 0 only"
+        ConfigurationError, match=r"all\[0\]@1: all is a broadcast input, and the dead letters of this record that wait are of Partition 0 only"
     ) as refused:
         checked.replay([Origin("all", 0, 1)], quiet)
     assert "--to-all-tasks" in refused.value.remedy
@@ -423,6 +423,28 @@ def test_a_broadcast_record_that_some_tasks_have_processed_goes_back_only_if_tha
         plan = replay_of(checked, checked.read(), None, chosen)
         assert ([], passed_by) == (list(plan.waiting), len(plan.passed_by)), chosen
     assert [Origin("all", 0, 1)] == [e.letter.origin for e in DeadLetters(JOB, ("in", "all"), bench.log, bench.clock).replay(None, quiet)]
+
+
+def test_of_a_broadcast_record_none_goes_back_if_one_of_its_dead_letters_is_refused_or_discarded(tmp_path: Path) -> None:
+    """Every task would get it: also one that reads it again, and one for which it was given up."""
+    bench = Bench(tmp_path, FailsOnce, partitions=2, inputs={"in": {}, "all": {}}, broadcast=("all",), on_error="dead_letter")
+    container = bench.start()
+    bench.feed(("boom", 1), topic="all")
+    bench.drain(container)
+    letters = DeadLetters(JOB, ("in", "all"), bench.log, bench.clock, {"all": 2})
+    first, second = letters.read().entries
+    letters.standing = lambda: lambda letter: 0 if letter.task == second.letter.task else None
+    found = letters.read()
+    assert [] == letters.replay(None, quiet)
+    for chosen in (Filter(task=first.letter.task), Filter(task=second.letter.task)):
+        assert ["continues at 0" in str(e) for e in letters.passed_by(found, chosen.takes)] == [True]
+    with pytest.raises(ConfigurationError, match="continues at 0 there"):
+        letters.replay([Origin("all", 0, 0)], quiet)
+
+    letters.discard({second.place}, quiet)
+    with pytest.raises(ConfigurationError, match=f"that wait are of {first.letter.task} only"):
+        letters.replay([Origin("all", 0, 0)], quiet)
+    assert [first.place] == [e.place for e in DeadLetters(JOB, ("in", "all"), bench.log, bench.clock).replay(None, quiet)]
 
 
 def test_what_cannot_go_back_is_named_before_anything_is_sent(tmp_path: Path) -> None:
