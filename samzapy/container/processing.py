@@ -240,6 +240,8 @@ class Processing:
                 self._requests.clear()
                 # It is done with this record, even if a later one makes the container commit.
                 task_input.resume_at = next_offset(message.offset())
+                self._transaction.is_shared = True
+            self._transaction.is_shared = False  # from now on it counts as a record that is processed
         finally:
             self._requests.add(asked)  # those that are done have asked, even if another is left by a pause
 

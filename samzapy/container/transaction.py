@@ -23,18 +23,20 @@ class Transaction:
     Attributes:
         is_open: whether the producer has begun a transaction that is not decided; barriers and first checkpoints have theirs, too.
         next_index: of the first record of the batch that is not processed.
+        is_shared: one of several tasks is done with the record at `next_index`, and its effects are held.
         sent_bytes: what hooks sent and was handed to the producer, in bytes.
         skipped: condemned records that `on_error` was applied to.
         has_window: whether window() has run.
         waited_s: how long the loop waited for brokers: for room in the producer's queue, and in its commit.
     """
 
-    __slots__ = ("_batch", "_before_batch", "_first_index", "has_window", "is_open", "next_index", "sent_bytes", "skipped", "waited_s")
+    __slots__ = ("_batch", "_before_batch", "_first_index", "has_window", "is_open", "is_shared", "next_index", "sent_bytes", "skipped", "waited_s")
 
     def __init__(self) -> None:
         self.is_open = False
         self._batch: Sequence[Message] = ()
         self.next_index = 0
+        self.is_shared = False
         self._before_batch = 0  # records of earlier batches
         self._first_index = 0  # of the first record of this batch that is in the transaction
         self._empty()
@@ -42,12 +44,13 @@ class Transaction:
     @property
     def records(self) -> int:
         """How many records' effects it holds."""
-        return self._before_batch + max(0, self.next_index - self._first_index)
+        return self._before_batch + max(0, self.next_index - self._first_index) + self.is_shared
 
     @property
     def last(self) -> Message | None:
         """The last record of this batch whose effects it holds."""
-        return self._batch[self.next_index - 1] if self.next_index > self._first_index else None
+        at = self.next_index if self.is_shared else self.next_index - 1
+        return self._batch[at] if at >= self._first_index else None
 
     @property
     def unprocessed(self) -> Sequence[Message]:
@@ -61,7 +64,7 @@ class Transaction:
 
     def begin_batch(self, batch: Sequence[Message]) -> None:
         """These records are processed next."""
-        self._batch, self.next_index, self._first_index = batch, 0, 0
+        self._batch, self.next_index, self._first_index, self.is_shared = batch, 0, 0, False
 
     def end_batch(self) -> None:
         """All of the batch is processed; its effects stay here until they are committed."""
@@ -70,7 +73,7 @@ class Transaction:
 
     def committed(self) -> None:
         """What comes now is in the next transaction; the batch goes on."""
-        self._before_batch, self._first_index = 0, self.next_index
+        self._before_batch, self._first_index, self.is_shared = 0, self.next_index, False
         self._empty()
 
     def forget(self) -> None:

@@ -257,3 +257,30 @@ def test_a_task_that_a_record_names_before_the_coordinator_told_of_it_waits_for_
         container.step(0.0)
     assert [P0] == list(container.tasks)
     assert container.is_starting
+
+
+class TooLarge(StreamTask):
+    """Of the record `bad` the first task sends what Kafka refuses, and the other one fails at it."""
+
+    def init(self, context):
+        self.number = int(context.task_name.split()[-1])
+
+    def process(self, envelope, collector, coordinator):
+        is_bad = envelope.key == "bad"
+        if is_bad and self.number == 1:
+            raise ValueError("no")
+        collector.send("out", envelope.message, key="x" * 3000 if is_bad else envelope.key, partition=self.number)
+
+
+def test_a_record_whose_output_is_refused_while_another_task_retries_it_is_skipped_as_any_other(tmp_path: Path) -> None:
+    """The commit in between holds what one task made of it, so the record is known as its cause."""
+    bench = Bench(
+        tmp_path, TooLarge, partitions=2, inputs={"in": {}, "all": {}}, broadcast=("all",), retries=9, on_error="skip", stores={}, commit_interval_s=0.2
+    )
+    bench.cluster.topic("out").config["max.message.bytes"] = "2000"
+    bench.feed(("bad", 0), ("good", 2), topic="all", partition=0)
+    container = bench.start()
+    steps(container, bench, 300)
+    container.commit()
+    assert [[("good", 2)], [("good", 2)]] == [bench.read("out", 0), bench.read("out", 1)]
+    assert [1, 1] == [task["skipped"] for task in container.status()["tasks"]]
