@@ -277,7 +277,7 @@ def test_a_record_whose_output_is_refused_while_another_task_retries_it_is_skipp
     bench = Bench(
         tmp_path, TooLarge, partitions=2, inputs={"in": {}, "all": {}}, broadcast=("all",), retries=9, on_error="skip", stores={}, commit_interval_s=0.2
     )
-    bench.cluster.topic("out").config["max.message.bytes"] = "2000"
+    bench.cluster.configure("out", {"max.message.bytes": "2000"})
     bench.feed(("bad", 0), ("good", 2), topic="all", partition=0)
     container = bench.start()
     steps(container, bench, 300)
