@@ -152,7 +152,7 @@ class Committer:
         moved = any(committed.inputs[str(p)].next_offset != offset for p, offset in positions.items())
         for partition, offset in positions.items():
             check(committed.inputs[str(partition)].next_offset <= offset, f"{task.name} never goes back in {partition}")
-        ended = (task.ended or task.closing) and committed.ended_run_id != self._run_id
+        ended = task.has_ended and committed.ended_run_id != self._run_id
         times, watermarks = task.times()
         if task.time is not None and not task.time.is_by_clock:
             moved = moved or watermarks != committed.watermarks or any(not is_same(mark, committed.inputs[p].time) for p, mark in times.items())
@@ -229,7 +229,7 @@ class Committer:
             epoch=self._own.epoch,
             inputs={**old.inputs, **inputs},
             stores=stores,
-            ended_run_id=self._run_id if cut.task.ended or cut.task.closing else old.ended_run_id,
+            ended_run_id=self._run_id if cut.task.has_ended else old.ended_run_id,
             fingerprint=dict(self._spec.fingerprint),
             watermarks=cut.watermarks,
         )

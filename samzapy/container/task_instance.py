@@ -202,6 +202,11 @@ class TaskInstance:
         return self.checkpoint
 
     @property
+    def has_ended(self) -> bool:
+        """Whether its checkpoint says that it is not to run again in this run."""
+        return self.ended or self.closing
+
+    @property
     def live(self) -> bool:
         """Whether hooks may be called."""
         return self.state in (TaskState.RUNNING, TaskState.BOOTSTRAPPING) and not self.ended

@@ -4,7 +4,7 @@ Time goes on without an idle input: the time of those that take the panes of its
 fire before that: as soon as the time of those who wait has come to the end of one, the idle stage goes on to that time. Who waits is a stage of the same
 task that has other inputs besides, or the tasks that write the same internal topic. Where nobody moves, the windows stay open.
 
-A task knows the time of these other tasks from the partition of the internal topic that it reads. If it reads none, or if windows behind the topic take
+A task knows the time of these other tasks from the partition of the internal topic that it reads. If it reads none, or if windows after the topic take
 other inputs besides, it does not know who waits; then the idle stage goes on at the speed of the clock until these windows have fired.
 """
 
@@ -28,7 +28,7 @@ class IdleWindows:
         writers: by internal topic what writes it, with its stage.
         before: all operators of its stage before an operator.
         times: the task's event time.
-        shared: internal topics behind which others wait that do not write them (`shared_topics`).
+        shared: internal topics after which others wait that do not write them (`shared_topics`).
     """
 
     def __init__(
@@ -79,7 +79,7 @@ def shared_topics(fed: Mapping[str, Collection[str]], stages: Collection[Collect
     """The internal topics that feed, through others or not, a stage that has other inputs besides. `fed`: what each internal topic is made of; `stages`:
     what each stage reads."""
     found = {topic for topic in fed for read in stages if topic in read and len(read) > 1}
-    while more := {topic for behind in found & fed.keys() for topic in fed[behind] if topic in fed} - found:
+    while more := {topic for fed_one in found & fed.keys() for topic in fed[fed_one] if topic in fed} - found:
         found |= more
     return found
 

@@ -36,6 +36,15 @@ def owned(puppet: Puppet, *tasks: str) -> Any:
     return lambda _: sorted(puppet.tasks) == sorted(tasks)
 
 
+def with_one_that_ended(stage: Stage) -> Cast:
+    """Two containers of which the first has ended."""
+    cast = Cast(stage)
+    cast.play(settled(2))
+    finish(cast.of(0))
+    cast.play(lambda _: phases(stage)[0] is Phase.DONE)
+    return cast
+
+
 def test_a_run_whose_tasks_have_all_finished_ends_though_a_container_is_parked() -> None:
     with Stage(containers=2, partitions=2, slots=dict(ONE_EACH), host_affinity_s=1.0, ends=ENDS) as stage:
         cast = Cast(stage)
@@ -91,10 +100,7 @@ def test_a_task_that_is_on_its_way_to_a_container_that_ends_is_finished_all_the_
 
 def test_the_last_container_that_can_run_tasks_is_started_again_though_the_job_was_scaled_down() -> None:
     with Stage(containers=2, partitions=2, slots={"a": 2}, host_affinity_s=1.0, ends=ENDS) as stage:
-        cast = Cast(stage)
-        cast.play(settled(2))
-        finish(cast.of(0))
-        cast.play(lambda _: phases(stage)[0] is Phase.DONE)
+        cast = with_one_that_ended(stage)
         stage.coordinator.changes.scale(1)
         cast.play(lambda _: not stage.roster.must_plan)
         cast.of(1).handle.ended = exited(9)
@@ -106,10 +112,7 @@ def test_the_last_container_that_can_run_tasks_is_started_again_though_the_job_w
 
 def test_a_container_that_has_ended_is_not_restarted_and_who_asks_is_told() -> None:
     with Stage(containers=2, partitions=2, slots={"a": 2}, host_affinity_s=1.0, ends=ENDS) as stage:
-        cast = Cast(stage)
-        cast.play(settled(2))
-        finish(cast.of(0))
-        cast.play(lambda _: phases(stage)[0] is Phase.DONE)
+        cast = with_one_that_ended(stage)
         with pytest.raises(ConfigurationError, match=r"container 0 has ended: all its tasks have finished"):
             stage.coordinator.changes.restart(0)
         assert [1] == stage.coordinator.changes.restart(None, dry_run=True)["containers"]
