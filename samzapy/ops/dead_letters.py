@@ -156,11 +156,12 @@ class DeadLetters:
         except InDoubt as error:
             raise InDoubt(f"it is not known whether the last of them were dealt with: {error.message}", AGAIN) from error
         except BaseException as error:
-            if (fenced := abort_open(producer)) is not None:
-                raise self._ended_by_another(fenced) from fenced
-            if isinstance(error, NotAuthorized):
+            fenced = abort_open(producer)
+            if isinstance(error, NotAuthorized):  # measured: of a transaction that began nowhere, the broker answers an abort as if it were fenced
                 topics, doing = ({e.letter.origin.topic for e in waiting}, REPLAYING) if send == self._send else ({self._job.dead_letter_topic}, DISCARDING)
                 raise also_needed(error, WRITE, topics, doing, self._log) from error
+            if fenced is not None:
+                raise self._ended_by_another(fenced) from fenced
             raise
         finally:
             producer.close()

@@ -288,8 +288,9 @@ def test_one_that_ends_early_leaves_no_transaction_open(tmp_path: Path, error: B
         assert bounds.end == bench.cluster.partition(place).end, "all of it can be read"
 
 
+@pytest.mark.parametrize("is_abort_refused", [False, True])
 @pytest.mark.parametrize(("is_discard", "missing"), [(False, "in"), (True, JOB.dead_letter_topic)])
-def test_who_may_not_is_told_what_is_missing_for_what_was_asked(tmp_path: Path, is_discard: bool, missing: str) -> None:
+def test_who_may_not_is_told_what_is_missing_for_what_was_asked(tmp_path: Path, is_discard: bool, missing: str, is_abort_refused: bool) -> None:
     bench, _ = bench_of(tmp_path, partitions=1)
 
     class Forbidding(MemoryAdmin):
@@ -300,12 +301,22 @@ def test_who_may_not_is_told_what_is_missing_for_what_was_asked(tmp_path: Path, 
         def admin(self) -> MemoryAdmin:
             return Forbidding(bench.cluster)
 
+    def forbid(producer: TransactionalProducer) -> None:
+        def abort() -> bool:  # as Kafka does where no partition had been added to the transaction
+            raise Fenced("abort: INVALID_TXN_STATE", "")
+
+        if is_abort_refused:
+            producer.abort = abort  # type: ignore[method-assign]
+        raise NotAuthorized("not authorized.", "")
+
     class Forbidden(DeadLetters):
         def _send(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
-            raise NotAuthorized("not authorized.", "")
+            forbid(producer)
+            return True
 
         def _mark(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
-            raise NotAuthorized("not authorized.", "")
+            forbid(producer)
+            return True
 
     letters = Forbidden(JOB, ["in"], Guarded(bench.cluster), bench.clock)
     with pytest.raises(NotAuthorized, match=f"Write on topic {missing} is missing") as refused:
