@@ -25,6 +25,7 @@ from samzapy.model.ownership import LeaseRecord, Ledger
 from samzapy.ops.acls import explained
 from samzapy.ports import Consumer, Log
 from samzapy.readers import read_lease, read_ledger
+from samzapy.store.directory import checked_name
 from samzapy.wiring.clients import kafka_log
 from samzapy.wiring.job_topics import job_of
 from samzapy.wiring.local_state import local_state
@@ -97,7 +98,7 @@ class Job:
 
     def cluster_id(self) -> str:
         with self.log.admin() as admin:
-            return admin.cluster_id()
+            return checked_name("the cluster's id", admin.cluster_id())  # it becomes a directory's name
 
     def local_state(self) -> Path:
         """Where this host keeps the job's local state, if it keeps any."""

@@ -40,7 +40,7 @@ from samzapy.coordinator.token import delete_old_tokens, delete_token, token_pat
 from samzapy.kafka.own_certificate import own_certificate
 from samzapy.log_form import TEXT
 from samzapy.log_output import notes
-from samzapy.memory import exclude_what_is_there
+from samzapy.memory import exclude_what_is_there, oom_kills
 from samzapy.model.names import LOCALHOST
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.acls import warn_of_missing
@@ -133,7 +133,7 @@ class Run:
         own_state: Path | None = None
         if is_one_host(settings, local=self._how.local):
             own_state = local_state(settings, cluster_id, LOCALHOST)
-            wanted = replace(wanted, last_place=lambda number, pid: left_by(trace_path(settings, cluster_id, LOCALHOST, number), pid))
+            wanted = replace(wanted, oom_kills=oom_kills, last_place=lambda number, pid: left_by(trace_path(settings, cluster_id, LOCALHOST, number), pid))
         self._warn_of_idle(wanted.containers)
         read = [p for t in tasks.values() for p in t.inputs if p.topic in JobTopics.of(settings).inputs]
         first = {one.topic for one in settings.inputs if one.bootstrap}
@@ -142,9 +142,10 @@ class Run:
         run_id = self._run_id
         token_file = token_path(Path(settings.state.dir), cluster_id, str(self._job.names), run_id)
         token = _new_token(token_file, settings.state.dir, own_state)
-        launcher = self._launcher()
+        launcher: Launcher | None = None
         coordinator: JobCoordinator | None = None
         try:
+            launcher = self._launcher()
             if not self._how.local and not self._how.takeover:  # the run that is replaced may hold the slots until it is fenced
                 self._check_slots(wanted.containers, launcher.slots(wanted.containers))
             for name in create_topics(settings, log, self._job.clock) if self._how.creates else ():
@@ -176,8 +177,10 @@ class Run:
             )
             return self._until_over(coordinator, launcher, token, token_file, len(tasks))
         finally:
-            if coordinator is None:
-                launcher.close()
+            if coordinator is None:  # nobody else does it
+                if launcher is not None:
+                    launcher.close()
+                _delete(token_file)
 
     def _until_over(self, coordinator: JobCoordinator, launcher: Launcher, token: str, token_file: Path, tasks: int) -> int:
         """Listen for people and containers while the job runs; the exit code."""
@@ -219,8 +222,7 @@ class Run:
             switchboard.close()
             for listener in listeners:
                 listener.stop()
-            if failed := delete_token(token_file):
-                LOG.warning("%s", failed)
+            _delete(token_file)
         return code or exit_codes.of_run(None, self._signals)
 
     def _has_begun(self, token_file: Path, url: str) -> None:
@@ -310,6 +312,11 @@ def _check_folder(profile: Path) -> None:
         profile.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigurationError(f"--profile {profile}: {error.strerror}.", "Name a folder that this user can write to.") from None
+
+
+def _delete(token_file: Path) -> None:
+    if failed := delete_token(token_file):
+        LOG.warning("%s", failed)
 
 
 def _new_token(path: Path, state: Path, own_state: Path | None) -> str:

@@ -19,6 +19,7 @@ from samzapy.ports import Clock, Launcher
 
 LOG = logging.getLogger("samzapy.coordinator")
 LEAVE_S = 2.0
+DECOMMISSIONED = "its host was being decommissioned"
 TIMED_GROWTH_S = 1.0  # event time goes on until growth is noticed
 
 
@@ -49,6 +50,8 @@ class Changes:
         self._is_unknown = False  # whether the last look at the job's topics brought no answer
         self._roll: list[tuple[int, str]] = []  # to be restarted: container, and the launch that is to end
         self._roll_reason = ""
+        self._leaving: set[str] = set()  # hosts, when they were last asked for
+        self._must_ask = self._has_asked = False  # for them, before the next container leaves its host
         self._roll_homes: dict[int, str | None] = {}
 
     @property
@@ -121,6 +124,10 @@ class Changes:
             if member is None or member.is_done or has_begun_again:  # a parked one begins again once there is a slot
                 self._roll.pop(0)
             elif member.launch.id == launch_id and member.phase is Phase.LIVE and all(self._is_at_work(m) for m in others):
+                if self._roll_reason == DECOMMISSIONED and not self._has_asked:
+                    self._must_ask = True  # without the lock: `leave_hosts` does it
+                    return
+                self._has_asked = False
                 self._roster.members.ask_to_stop(member, self._roll_reason)
                 LOG.info("restarting container %d", number)
             if member is not None and not member.is_live and self._roll_homes.get(number):
@@ -129,20 +136,33 @@ class Changes:
                 self._roll_homes = {}
 
     def leave_hosts(self) -> None:
-        """Restart containers of hosts that are being decommissioned on other hosts, before those hosts end."""
+        """Restart containers of hosts that are being decommissioned on other hosts, before those hosts end. A host that lost an executor looks so for
+        some seconds, too: one that does not any more keeps its other containers."""
         now = self._clock.monotonic()
-        if now - self._left_at < LEAVE_S or self._roll:
+        if (now - self._left_at < LEAVE_S and not self._must_ask) or (self._roll and self._roll_reason != DECOMMISSIONED):
             return
         self._left_at = now
-        leaving = set(self._launcher.leaving())
-        if leaving:
-            with self._roster.lock:
-                self._roll_reason = "its host was being decommissioned"
-                self._roll = [(m.number, m.launch.id) for m in self._roster.members.values() if m.is_live and not m.is_done and m.host in leaving]
-                for number, _ in self._roll:
-                    member = self._roster.members[number]
-                    self._roster.members.prefer(member, None)
-                    LOG.info("container %d leaves %s, which is being decommissioned", number, member.host)
+        before, self._leaving = self._leaving, set(self._launcher.leaving())
+        with self._roster.lock:
+            self._has_asked, self._must_ask = self._must_ask, False
+            if self._roll:
+                self._keep_on_hosts_that_stay()
+                return
+            gone = before & self._leaving
+            leaves = [m for m in self._roster.members.values() if m.is_live and not m.is_done and m.host in gone]
+            for member in leaves:
+                self._roster.members.prefer(member, None)
+                LOG.info("container %d leaves %s, which is being decommissioned", member.number, member.host)
+            if leaves:
+                self._roll, self._roll_reason = [(m.number, m.launch.id) for m in leaves], DECOMMISSIONED
+
+    def _keep_on_hosts_that_stay(self) -> None:
+        for number, launch_id in list(self._roll):
+            member = self._roster.members.get(number)
+            if member is not None and member.launch.id == launch_id and member.phase is Phase.LIVE and member.host not in self._leaving:
+                self._roll.remove((number, launch_id))
+                self._roster.members.prefer(member, member.host)
+                LOG.info("container %d stays on %s, which is not being decommissioned any more", number, member.host)
 
     def _is_at_work(self, member: Member) -> bool:
         return member.is_ready and all(member.is_at_work(t) for t in member.tasks)

@@ -146,9 +146,12 @@ def _read_settings(text: str) -> tuple[Path, int] | None:
 
 
 def _has_module(java: Java, module: str) -> bool:
-    listed = subprocess.run(
-        [java.executable, "--list-modules"], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False
-    )
+    try:
+        listed = subprocess.run(
+            [java.executable, "--list-modules"], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LauncherError(f"{java.executable} does not answer: {error}.", "Name another Java with JAVA_HOME.") from None
     return re.search(rf"^{re.escape(module)}(@|$)", listed.stdout, re.MULTILINE) is not None
 
 

@@ -92,8 +92,8 @@ class LocalKafka:
         return len(self.pids) == len(self.nodes)
 
     def is_answering(self) -> bool:
-        """Every node knows every node and who leads them."""
-        return all(self._sees_all(node) for node in self.nodes)
+        """Every node runs, knows every node and who leads them."""
+        return self.is_running() and all(self._sees_all(node) for node in self.nodes)
 
     def server(self, node: Node) -> Server:
         return Server(self.directory / f"node-{node.id}.pid", self.directory / f"node-{node.id}.log", mark=str(self._settings_file(node)))

@@ -46,9 +46,18 @@ def _xdg(variable: str, below_home: str) -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file `path`, waiting for whoever has it."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=PRIVATE)
-    with path.open("a") as lock:
+    """Hold the lock file `path`, waiting for whoever has it.
+
+    Raises:
+        ConfigurationError: its directory cannot be made, or not be written to.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=PRIVATE)
+        lock = path.open("a")
+    except OSError as error:
+        where = "Set XDG_CACHE_HOME to a directory that this user may write to." if path.is_relative_to(cache_dir()) else "Make it writable."
+        raise ConfigurationError(f"{path.parent} cannot be written to: {error.strerror}.", where) from error
+    with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -78,5 +78,11 @@ def node_settings(
 
 
 def properties_text(settings: Mapping[str, str]) -> str:
-    """Java's properties format: a backslash escapes itself."""
-    return "".join(f"{key}={value.replace(chr(92), chr(92) * 2)}\n" for key, value in sorted(settings.items()))
+    """Java's properties format: a backslash escapes itself, and Kafka reads it as ISO-8859-1."""
+    return "".join(f"{key}={_escaped(value)}\n" for key, value in sorted(settings.items()))
+
+
+def _escaped(text: str) -> str:
+    units = text.replace("\\", "\\\\").encode("utf-16-be", "surrogateescape")
+    pairs = (units[i] << 8 | units[i + 1] for i in range(0, len(units), 2))
+    return "".join(chr(unit) if unit < 0x80 else f"\\u{unit:04x}" for unit in pairs)

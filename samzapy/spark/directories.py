@@ -79,5 +79,6 @@ def made_since(places: Iterable[str], then: float) -> list[str]:
 
 
 def of_executor() -> list[str]:
-    """Where the executor that this process runs for keeps blocks."""
-    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
+    """Where the executor that this process runs for keeps blocks, and, if `spark.python.worker.faulthandler.enabled` is set, stacks: it starts no
+    worker any more if that directory has gone."""
+    return [*os.environ.get("SPARK_LOCAL_DIRS", "").split(","), os.environ.get("PYTHON_FAULTHANDLER_DIR", "")]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from samzapy.api.errors import LauncherError
+from samzapy.clock import start_thread
 from samzapy.model.names import LOCALHOST
 from samzapy.model.process_end import ProcessEnd, executor_lost, exited, other
 from samzapy.spark.directories import KeptDirectories, of_driver
@@ -123,14 +124,10 @@ class SparkLauncher:
         Raises:
             LauncherError: the launcher was closed, or Spark's JVM died.
         """
-        from pyspark import InheritableThread
-
         self._ask(f"container {container} was not started", lambda _: None)
         text = json.dumps({**payload, "host": LOCALHOST if self._is_local else ""}).encode()
         handle = SparkHandle(self._context, self._watch, f"samzapy-container-{container}-{secrets.token_hex(4)}")
-        InheritableThread(
-            target=self._run, args=(container, handle, text, preferred_host), name=f"container-{container}", daemon=True
-        ).start()
+        start_thread(f"container-{container}", lambda: self._run(container, handle, text, preferred_host))
         return handle
 
     def close(self) -> None:
@@ -160,7 +157,7 @@ class SparkLauncher:
         from pyspark.core.rdd import RDD
         from pyspark.serializers import NoOpSerializer
 
-        hosts = [preferred_host] if preferred_host and not self._is_local else []
+        hosts = [f"[{preferred_host}]" if ":" in preferred_host else preferred_host] if preferred_host and not self._is_local else []
         row = jvm.scala.Tuple2(bytearray(payload), jvm.PythonUtils.toSeq(hosts))
         any_class = jvm.scala.reflect.ClassTag.Any()
         rows = self._context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq([row]), any_class)

@@ -27,7 +27,8 @@ LOOPBACK = "127.0.0.1"
 DEFAULTS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.python.worker.faulthandler.enabled": "true",
+    # A container writes its stacks by itself (container/crash_place.py). Spark's way is a directory below /tmp without which no worker starts any more.
+    "spark.python.worker.faulthandler.enabled": "false",
     "spark.python.task.killTimeout": "500ms",
     "spark.task.reaper.pollingInterval": "5s",
     "spark.cleaner.periodicGC.interval": "12h",

@@ -191,13 +191,21 @@ def store_path(state_dir: Path, cluster_id: str, host: str, job: str, task: str,
     path = state_dir.expanduser()
     names = {"the cluster's id": cluster_id, "host": host, "job": job, "task": task, "store": store}
     for what, name in names.items():
-        if not _NAME.fullmatch(name):
-            raise ConfigurationError(
-                f"{what} {name!r} cannot be a directory's name.",
-                "Use letters, digits, '.', '_' and '-' (at most 250), and not '.' or '..'.",
-            )
-        path = path / name
+        path = path / checked_name(what, name)
     return path
+
+
+def checked_name(what: str, name: str) -> str:
+    """
+    Raises:
+        ConfigurationError: as the name of a directory it could lead elsewhere.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(
+            f"{what} {name!r} cannot be a directory's name.",
+            "Use letters, digits, '.', '_' and '-' (at most 250), and not '.' or '..'.",
+        )
+    return name
 
 
 def tasks_there(job_folder: Path) -> list[str]:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from samzapy.api.errors import TopicMissing
 from samzapy.config.schema import Settings
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics
 from samzapy.coordinator.topic_watch import TopicWatch
 from samzapy.dev.java import find_java, java_for_spark
 from samzapy.log_form import TEXT
-from samzapy.memory import oom_kills
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import LOCALHOST
 from samzapy.model.ownership import FirstRun
@@ -25,7 +25,7 @@ SHORTEST_WAIT_S = 5.0
 
 
 def coordinator_settings(
-    settings: Settings, tasks: int | None = None, *, takeover: bool = False, oom_kills: Callable[[], int] = oom_kills
+    settings: Settings, tasks: int | None = None, *, takeover: bool = False
 ) -> CoordinatorSettings:
     """The coordinator's values. `tasks`: how many there are; no more containers than tasks are started. None: no container is started."""
     containers = settings.containers
@@ -40,7 +40,6 @@ def coordinator_settings(
         takeover=takeover,
         has_changelogs=bool(JobTopics.of(settings).changelogs),
         memory_bytes=containers.memory_bytes,
-        oom_kills=oom_kills,
     )
 
 
@@ -56,7 +55,7 @@ def container_payload(
         "entry": ENTRY,
         "job": f"{settings.job}-{settings.id}",
         "log_format": log_format,
-        "document": without_web(document),
+        "document": for_containers(document),
         "folders": [str(f) for f in folders],
         "host": LOCALHOST if is_one_host(settings, local=local) else "",  # elsewhere the executor knows
         "cluster_id": cluster_id,
@@ -65,9 +64,9 @@ def container_payload(
     }
 
 
-def without_web(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The job file as containers get it: they have no web listener, and its tokens and keys are of no use to them."""
-    return {key: value for key, value in document.items() if key != "web"}
+def for_containers(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The job file as containers get it. They have no web listener and no Spark session, so tokens and keys of these stay with the driver."""
+    return {key: value for key, value in document.items() if key not in ("web", "spark")}
 
 
 def is_one_host(settings: Settings, *, local: bool) -> bool:
@@ -114,7 +113,10 @@ def input_topics(
     """
     names = JobTopics.of(settings)
     with log.admin() as admin:
-        facts = admin.topics([*names.all, names.job.checkpoint_topic, names.job.coordinator_topic])
+        wanted = [*names.all, names.job.checkpoint_topic, names.job.coordinator_topic]
+        facts = admin.topics(wanted)
+    if missing := [topic for topic in wanted if topic not in facts]:
+        raise TopicMissing(f"Kafka does not show topic {missing[0]}, which was there a moment ago.", "If nobody deleted it, start the job again.")
     inputs = {topic: facts[topic] for topic in names.read}
     first_run = FirstRun(facts[names.job.checkpoint_topic].topic_id, tasks if names.is_bound else 0)
     between = {topic: facts[topic].partitions for topic in names.internal}

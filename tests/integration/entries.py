@@ -24,7 +24,7 @@ def _tell(payload: Mapping[str, Any], **facts: Any) -> None:
 
 def write_and_end(payload: Mapping[str, Any]) -> int:
     print("a line of the container")
-    _tell(payload, given=dict(payload), path=sys.path, sigint=signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
+    _tell(payload, given=dict(payload), path=sys.path, sigint=signal.getsignal(signal.SIGINT) is signal.SIG_IGN, environment=sorted(os.environ))
     return int(payload.get("code", 0))
 
 

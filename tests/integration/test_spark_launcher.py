@@ -52,6 +52,20 @@ def test_slots_are_the_cores_of_the_master(spark: SparkLauncher) -> None:
     assert "127.0.0.1" == spark.driver_host
 
 
+def test_with_an_old_cleaner_at_work_containers_start_after_weeks(spark: SparkLauncher, tmp_path: Path) -> None:
+    """What is not kept from cleaners is gone after ten days. Spark makes this one at the first container, and without it starts no worker."""
+    handle = spark.launch(0, payload_for("write_and_end", tmp_path / "a", code=3), None)
+    assert "exit code 3" == str(until(handle.exited, "the container's end"))
+    assert "false" == spark._context.getConf().get("spark.python.worker.faulthandler.enabled")
+    assert "PYTHON_FAULTHANDLER_DIR" not in told(tmp_path / "a")["environment"]
+
+
+def test_a_container_starts_whatever_the_environment_says_of_spark_connect(spark: SparkLauncher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    handle = spark.launch(0, payload_for("write_and_end", tmp_path / "a", code=3), None)
+    assert "exit code 3" == str(until(handle.exited, "the container's end"))
+
+
 def test_a_container_gets_its_payload_and_its_exit_code_is_told(spark: SparkLauncher, tmp_path: Path) -> None:
     handle = spark.launch(0, payload_for("write_and_end", tmp_path / "a", code=3, folders=[str(tmp_path)]), "localhost")
 

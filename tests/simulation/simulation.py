@@ -242,7 +242,7 @@ class Simulation:
             self.cluster.create(replace(spec, config={**spec.config, "min.compaction.lag.ms": "0"}))  # else no history is long enough
 
     def _coordinator_settings(self, tick_s: float) -> CoordinatorSettings:
-        settings = coordinator_settings(self.settings, oom_kills=lambda: 0)
+        settings = coordinator_settings(self.settings)
         return replace(settings, stop_timeout_s=20.0, register_timeout_s=15.0, tick_s=tick_s, memory_bytes=0)
 
     def __enter__(self) -> Simulation:

@@ -29,7 +29,7 @@ from samzapy.http_client import NO_ANSWER, ask, trust
 from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Ledger, UnreadableRecord
 from samzapy.web.access import May
 from samzapy.web.app import web_app
-from samzapy.wiring.coordinator import without_web
+from samzapy.wiring.coordinator import for_containers
 from tests.page.staged import TOKEN, J, Stage, contents, live
 
 LONG_S = 30.0
@@ -153,7 +153,7 @@ def test_a_fixed_token_is_shown_nowhere_and_containers_do_not_get_it(tmp_path: P
     shown = json.dumps([origin.to_json() for origin in loaded.origins]) + json.dumps(loaded.document)
     assert FIXED not in shown
     assert "another-token" not in shown
-    assert "web" not in without_web(loaded.document)
+    assert {"web", "spark"}.isdisjoint(for_containers({**loaded.document, "spark": {"conf": {"spark.authenticate.secret": "${SECRET}"}}}))
 
 
 @pytest.mark.parametrize("token", ["short", "", 7, "with spaces in it, and long", "x" * 201])

@@ -292,6 +292,21 @@ def test_the_containers_of_a_host_that_is_being_decommissioned_leave_it_one_afte
         assert {(0, "its host was being decommissioned")} == told
 
 
+def test_a_host_that_lost_an_executor_and_has_another_keeps_its_other_containers() -> None:
+    with Stage(containers=4, partitions=4, slots={"a": 2, "b": 2}, host_affinity_s=30.0) as stage:
+        cast = Cast(stage)
+        cast.play(settled(4))
+        lost, stays = [p for p in cast.puppets if p.host == "a"]
+        stage.decommissioned = {"a"}  # as Spark tells of a host one of whose executors was lost a moment ago
+        stage.slots = {"b": 2}
+        lost.handle.ended = executor_lost("")
+        cast.play(lambda _: stage.coordinator.changes.is_under_way)
+        stage.decommissioned, stage.slots = set(), {"a": 2, "b": 2}
+        cast.play(lambda s: len(cast.puppets) == 5 and settled(4)(s) and not stage.coordinator.changes.is_under_way)
+        assert stays is cast.of(stays.number)
+        assert "a" == stage.coordinator.roster.members[stays.number].preferred_host
+
+
 def test_without_a_slot_its_tasks_go_to_the_others_and_home_again_when_there_is_one() -> None:
     with Stage(containers=3, partitions=6, slots={"a": 1, "b": 1, "c": 1}, host_affinity_s=0.3) as stage:
         cast = Cast(stage)

@@ -8,6 +8,7 @@ import pytest
 
 from samzapy.api.errors import ConfigurationError
 from samzapy.dev.kafka import LocalKafka
+from samzapy.dev.settings import Node
 from samzapy.dev.spark import LocalSpark
 
 
@@ -18,3 +19,9 @@ def test_a_file_that_describes_no_cluster_is_named(cluster: type[LocalKafka] | t
     (tmp_path / "cluster.json").write_text(text)
     with pytest.raises(ConfigurationError, match=r"cluster\.json was not written by samzapy"):
         cluster.at(tmp_path)
+
+
+def test_a_secured_one_whose_start_was_interrupted_does_not_answer(tmp_path: Path) -> None:
+    """Its certificates come after its description."""
+    made = LocalKafka(tmp_path, "cluster", [Node(1, 9092, 19092)], True)
+    assert not made.is_answering()

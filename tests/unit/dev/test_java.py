@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from samzapy.api.errors import LauncherError
+from samzapy.api.errors import ConfigurationError, LauncherError
 from samzapy.dev import java as under_test
 from samzapy.dev.java import Java, find_java, java_for_spark, look_for_java
 
@@ -117,3 +117,16 @@ def test_a_java_that_does_not_tell_its_version_is_unknown(machine: Path, monkeyp
 
 def test_where_there_is_no_java_that_is_said(machine: Path) -> None:
     assert (None, "neither JAVA_HOME nor PATH leads to one") == look_for_java()
+
+
+def test_without_a_place_for_the_wrapper_it_is_said_which_and_what_to_set(machine: Path) -> None:
+    (machine / "cache").write_text("no directory")
+    java = Java(machine, make_java(machine / "home", "17"), 17, "JAVA_HOME")
+    with pytest.raises(ConfigurationError, match="cannot be written to: Not a directory") as refused:
+        java_for_spark(java)
+    assert "XDG_CACHE_HOME" in refused.value.remedy
+
+
+def test_one_that_cannot_be_asked_for_its_modules_is_named(machine: Path) -> None:
+    with pytest.raises(LauncherError, match="java does not answer"):
+        java_for_spark(Java(machine, machine / "java", 17, "JAVA_HOME"))

@@ -34,3 +34,7 @@ def test_overrides_win() -> None:
 
 def test_properties_are_written_sorted_with_backslashes_doubled() -> None:
     assert "a=x\\\\y\nb=2\n" == properties_text({"b": "2", "a": "x\\y"})
+
+
+def test_properties_are_ascii_as_java_reads_them() -> None:
+    assert "log.dirs=/home/m\\u00fcller/\\ud83d\\ude00\n" == properties_text({"log.dirs": "/home/müller/😀"})

@@ -47,4 +47,7 @@ def test_each_hour_until_it_is_closed(tmp_path: Path) -> None:
 
 def test_an_executors_are_those_that_spark_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", "/a/blockmgr-1,/b/blockmgr-2")
-    assert ["/a/blockmgr-1", "/b/blockmgr-2"] == of_executor()
+    monkeypatch.delenv("PYTHON_FAULTHANDLER_DIR", raising=False)
+    assert ["/a/blockmgr-1", "/b/blockmgr-2", ""] == of_executor()
+    monkeypatch.setenv("PYTHON_FAULTHANDLER_DIR", "/tmp/faulthandler-1")
+    assert "/tmp/faulthandler-1" in of_executor(), "who turns it on: without this directory no worker starts"
