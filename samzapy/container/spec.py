@@ -175,6 +175,7 @@ class ContainerSpec:
     dead_letters: DeadLetterSpec | None = None  # with on_error "dead_letter"
     max_checkpoint_bytes: int = MAX_BYTES  # what the checkpoint topic takes
     lease_s: float = lease_times.LEASE_MS / 1000
+    store_memory_bytes: int = 0  # what committed entries of all stores may take in memory; 0: each store keeps the limit that it was made with
     flush_interval_s: float = 10.0
     flush_changes: int = 400_000  # a restart after a crash reads again what was not flushed: one to two seconds of reading
     poll_records: int = 500

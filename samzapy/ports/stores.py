@@ -123,6 +123,9 @@ class TaskStore(KeyValueStore, Protocol):
     def uncommitted_bytes(self) -> int:
         """Bytes of keys and values in the live overlay, those of flat dicts at most (store/flat.py), and of what is held for it."""
 
+    def limit_memory(self, max_bytes: int) -> None:
+        """How many bytes committed entries may take in memory from now on. Called between two records."""
+
     def hold(self, held: HeldValues) -> int:
         """An operator holds values for this store. Returns the bytes that a key and its value may have together; −1: it must not."""
         return -1

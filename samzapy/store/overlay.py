@@ -30,7 +30,7 @@ from samzapy.native import hot_path
 from samzapy.ports import Change, Scan, StoreEngine, TaskStore
 from samzapy.store import misuse
 from samzapy.store.committed import CommittedOverlay, size_of
-from samzapy.store.flat import encoded, is_flat, max_flat, size_of_entry
+from samzapy.store.flat import CACHE_BYTES_EACH, encoded, is_flat, max_flat, size_of_entry
 from samzapy.store.iterator import OverlayIterator, merged, prefix_end
 from samzapy.store.key_form import key_form
 from samzapy.store.live import is_nothing_below, take_back, written
@@ -231,6 +231,12 @@ class OverlayStore(TaskStore):
         self._order.forget()
         self._cache.clear()
 
+    def limit_memory(self, max_bytes: int) -> None:
+        committed = max(1, max_bytes // 4) if self._committed.max_bytes else 0
+        self._committed.max_bytes = committed
+        self._cache.limit(max_bytes - 2 * committed)
+        self._max_flat = max(1, max_bytes // CACHE_BYTES_EACH) if self._max_flat else 0
+
     # -- restore, start, end -----------------------------------------------------------------------------------------------------------
 
     def load(self, records: Sequence[Change], stamp: StoreStamp) -> None:
@@ -289,19 +295,6 @@ class OverlayStore(TaskStore):
                 return value  # type: ignore[no-any-return]
         value = self._cache.get(key, _ABSENT)
         return self._from_engine(key) if value is _ABSENT else value
-
-    def _committed_value(self, key: bytes) -> bytes | None:
-        """What is committed of a key, as the engine has it."""
-        value = self._committed.get(key, _ABSENT)
-        return self._opened().get(key) if value is _ABSENT else value
-
-    def _delete_committed(self, key: bytes) -> None:
-        """Delete a key that has a committed value, between two records; one that was written since is left."""
-        if key not in self._live and key not in self._frozen:
-            self._live[key] = None
-            self._bytes += len(key)
-            if self._order.is_sorted:
-                self._order.add(key)
 
     def _from_engine(self, key: bytes) -> bytes | None:
         if get_ident() != self._thread:

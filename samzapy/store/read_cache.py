@@ -72,6 +72,16 @@ class ReadCache:
         if self._room < 0:
             self._turn()
 
+    def limit(self, max_bytes: int) -> None:
+        """Another bound from now on. What is here goes if it may take more than a smaller one."""
+        half = max_bytes // 2
+        self._room += half - self._half
+        if half < self._half:
+            self._old = {}  # it may have the old half
+        self._half = half
+        if self._room < 0:
+            self.clear()
+
     def clear(self) -> None:
         self._young, self._old = {}, {}
         self._room = self._half

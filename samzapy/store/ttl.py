@@ -86,10 +86,16 @@ class ExpiringStore(OverlayStore):
 
     def _delete_expired(self, key: bytes, now_ms: int) -> bool:
         """Delete the key if what is committed of it has expired. Whether its index entry is still needed: until the deletion is committed."""
-        value = self._committed_value(key)
+        value = self._committed.get(key, _NOTHING)
+        if value is _NOTHING:
+            value = self._opened().get(key)
         if value is None or not is_expired(value, self._ttl_ms, now_ms):
             return False  # deleted, or put again since: that has an index entry of its own, or gets one when it is written
-        self._delete_committed(key)
+        if key not in self._live and key not in self._frozen:  # one that was written since is left
+            self._live[key] = None
+            self._bytes += len(key)
+            if self._order.is_sorted:
+                self._order.add(key)
         return True
 
     def _merged(self, changes: Sequence[Change], scan: Scan) -> Iterator[tuple[Any, Any]]:

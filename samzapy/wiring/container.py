@@ -130,6 +130,7 @@ def container_spec(
         dead_letters=DeadLetterSpec(letters, topics[letters].max_message_bytes) if letters is not None and letters in topics else None,
         max_checkpoint_bytes=topics[job.checkpoint_topic].max_message_bytes if job.checkpoint_topic in topics else MAX_BYTES,
         lease_s=settings.containers.lease_ms / seconds,
+        store_memory_bytes=int(settings.containers.memory_bytes * CACHE_SHARE),
         fingerprint=fingerprint(settings, tasks, {t: topics[t].partitions for t in names.internal}, serdes, user.operators),
         keyed_inputs=partitions_of(names.keyed, tasks),  # as planned: they may have grown since
         joined=names.joined,

@@ -486,3 +486,22 @@ def test_in_a_bounded_run_a_task_joins_one_that_has_read_a_broadcast_input_to_it
     assert task.told == {P0: USERS, P1: USERS}
     assert task.knew == {P0: [len(USERS)] * 2, P1: [len(USERS)]}
     assert all(each.ended for each in one.container.tasks.values()), "the run comes to its end"
+
+
+def test_the_memory_for_stores_is_shared_by_the_tasks_that_are_there(tmp_path: Path) -> None:
+    """Whoever takes over the tasks of others has no more memory than before."""
+    bench = Bench(tmp_path, Summing, partitions=3, store_memory_bytes=1 << 20)
+    actor = Actor(bench, 0, [P0])
+
+    def shares() -> list[int]:
+        stores = [t.stores["s"] for t in actor.container.tasks.values()]
+        return [store._cache._half * 2 for store in stores]  # type: ignore[attr-defined]
+
+    actor.turn()
+    assert [1 << 20] == shares()
+    actor.named([P0, P1, P2])
+    actor.turn()
+    assert [349_524] * 3 == shares()
+    actor.instructions = Instructions(bench.epoch, frozenset({P0, P2}))
+    actor.turn()
+    assert [1 << 20] == shares()

@@ -437,3 +437,22 @@ def test_a_store_that_forgets_deletions_that_are_needed_is_noticed(monkeypatch: 
     monkeypatch.setattr(overlay, "is_nothing_below", lambda *maps: True)
     with pytest.raises(AssertionError):
         test_what_nobody_asked_for_may_be_in_the_engine_and_gets_its_tombstone()
+
+
+def test_its_memory_can_be_limited_anew_and_nothing_is_lost() -> None:
+    engine = MemoryEngine()
+    serdes = serde_named("string", []), serde_named("json", [])
+    store = OverlayStore("counts", engine, *serdes, 1 << 20, LIMIT, "Partition 3", 1 << 20)
+    store.stamp = STAMP
+    for round_, limit in enumerate((1 << 20, 0, 3, 4096, 1 << 20)):
+        store.limit_memory(limit)
+        assert store._committed.max_bytes + 2 * store._cache._half <= max(limit, 3)
+        for n in range(50):
+            store.put(f"k{n}", {"round": round_, "n": n})
+        store.keep()
+        store.freeze()
+        store.apply(STAMP)
+        if store.must_write_out:
+            store.write_out()
+        assert [{"round": round_, "n": n} for n in range(50)] == [store.get(f"k{n}") for n in range(50)]
+    assert 50 == len(list(store.all()))

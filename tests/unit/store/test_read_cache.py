@@ -51,6 +51,9 @@ def test_stays_within_its_bound_and_never_tells_an_older_value(bound: int, batch
             for key, value in batch.items():
                 cache.add(key, value)
         newest.update(batch)
+        if number % 5 == 4:
+            bound = (bound * 7 + 500) % 2001
+            cache.limit(bound)
         held = {k: v for k in newest if (v := cache.get(k, ABSENT)) is not ABSENT}
         assert held == {k: newest[k] for k in held}
         largest = ENTRY_BYTES + 301
