@@ -19,11 +19,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from samzapy.clock import SystemClock
 from samzapy.coordinator.http import REQUEST_S, TOO_MANY, is_closing
 from samzapy.model.states import TaskState
 from samzapy.web.facts import Facts, Rows, filtered, ordered
 from samzapy.web.routes import SORTS
 
+CLOCK = SystemClock()
 EVERY_S, LOOK_S, FRESH_S = 1.0, 0.25, 0.5
 STREAM_S = REQUEST_S - 10.0
 MAX_STREAMS = 32
@@ -41,14 +43,15 @@ LETTERS = {
 class Streams:
     """The streams that are open. Used on the listener's loop only."""
 
-    def __init__(self, facts: Facts, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, facts: Facts, now: Callable[[], float] = time.monotonic, now_ms: Callable[[], int] = CLOCK.now_ms) -> None:
         self._facts = Recent(facts)
-        self._open, self._now = 0, now
+        self._open, self._now, self._now_ms = 0, now, now_ms
 
     def open(self, request: Request) -> Response:
         """The answer to a request for frames. `?sort=`, `?find=`, `?offset=` choose the rows."""
         if self._open >= MAX_STREAMS:
-            return JSONResponse({"detail": f"{MAX_STREAMS} streams are open"}, TOO_MANY, {"Retry-After": "10"})
+            told = {"detail": f"{MAX_STREAMS} streams are open for pages of this job, and there are no more", "remedy": "Close the page in another tab."}
+            return JSONResponse(told, TOO_MANY, {"Retry-After": "10"})
         query = request.query_params
         sort, find = query.get("sort", "-lag"), query.get("find", "")[:200]
         offset = int(query["offset"]) if query.get("offset", "").isascii() and query.get("offset", "").isdecimal() else 0
@@ -62,7 +65,8 @@ class Streams:
             ends_at = self._now() + STREAM_S  # by the clock: frames take longer than a second each on a busy machine, and the listener cuts at REQUEST_S
             while self._now() < ends_at:
                 frame = await run_in_threadpool(lambda: make_frame(self._facts, view))
-                yield b"event: frame\ndata: " + orjson.dumps(changed(frame, sent)) + b"\n\n"
+                told = {**changed(frame, sent), "now_ms": self._now_ms()}  # times are of the driver's clock: the page's may differ
+                yield b"event: frame\ndata: " + orjson.dumps(told) + b"\n\n"
                 for _ in range(int(EVERY_S / LOOK_S)):
                     await asyncio.sleep(LOOK_S)
                     if is_closing(request):

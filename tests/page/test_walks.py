@@ -395,6 +395,29 @@ def test_with_all_other_hosts_out_of_reach_no_view_misses_anything(browser: Any,
     assert watched.wrong or refused
 
 
+def test_a_longer_span_asks_for_the_coarser_curve(browser: Any, served: Served) -> None:
+    watched = Watched(browser)
+    page = watched.open(served.url, VIEW)
+    watched.go("Timeline")
+    with page.expect_response(lambda response: "/series?step=30" in response.url) as asked:
+        page.select_option("label:has-text('last') select", "360")
+    assert asked.value.ok
+    page.select_option("label:has-text('last') select", "10")
+    assert [] == watched.wrong
+
+
+@pytest.mark.parametrize("minutes", [-10, 10])
+def test_a_browser_whose_clock_is_wrong_has_curves_and_times_as_the_driver(browser: Any, served: Served, minutes: int) -> None:
+    watched = Watched(browser)
+    watched.context.add_init_script(f"const real = Date.now; Date.now = () => real() + {minutes * 60_000};")
+    page = watched.open(served.url, VIEW)
+    page.wait_for_function("() => /^for \\d+(\\.\\d)? (ms|s)$/.test(document.querySelector('.bar .soft')?.textContent || '')")
+    watched.go("Timeline")
+    page.wait_for_selector(".lanes rect")
+    was = page.inner_text(".axes span.soft")
+    page.wait_for_function("(was) => document.querySelector('.axes span.soft').textContent !== was", arg=was)
+
+
 SEEN_OR_NOT = "(is) => { Object.defineProperty(document, 'visibilityState', { configurable: true, get: () => is }); }"
 
 

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from samzapy.coordinator.http import REQUEST_S
 from samzapy.model.states import TaskState
+from samzapy.web import frames as web_frames
 from samzapy.web.frames import Streams, View, _cells, changed, make_frame
 from tests.page.staged import Stage, live
 
@@ -79,3 +80,21 @@ def test_a_stream_ends_by_itself_before_it_is_cut_however_long_its_frames_take()
     with TestClient(Starlette(routes=[Route("/stream", streams.open)])) as client:
         told = client.get("/stream").text
     assert (1, 1) == (told.count("event: frame"), told.count("event: again"))
+
+
+def test_each_frame_tells_the_drivers_time_also_one_without_news() -> None:
+    stage = Stage()
+    stage.beat()
+    ticks, times = count(0.0, REQUEST_S / 4), count(1000, 7)
+    streams = Streams(live(stage), lambda: next(ticks), lambda: next(times))
+    with TestClient(Starlette(routes=[Route("/stream", streams.open)])) as client:
+        told = client.get("/stream").text
+    frames = [orjson.loads(line.removeprefix("data: ")) for line in told.splitlines() if line.startswith("data: {") and line != "data: {}"]
+    assert [1000, 1007, 1014] == [frame["now_ms"] for frame in frames]
+
+
+def test_one_stream_too_many_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_frames, "MAX_STREAMS", 0)
+    with TestClient(Starlette(routes=[Route("/stream", Streams(live(Stage())).open)])) as client:
+        answer = client.get("/stream")
+    assert (429, "Close the page in another tab.") == (answer.status_code, answer.json()["remedy"])
