@@ -76,6 +76,17 @@ def test_what_no_serde_reads_what_is_large_and_what_is_secret(client: TestClient
     assert None is get(client, f"{AT}?limit=1")["items"][-1]["key"]["text"]
 
 
+@pytest.mark.parametrize("value", [b'{"pad": "%s", "end": "Needle"}' % (b"x" * 50_000), b"\xff" * 50_000 + b" Needle"])
+def test_a_text_is_found_wherever_it_stands_in_a_record(client: TestClient, stage: Stage, value: bytes) -> None:
+    stage.feed(b'{"end": "hay"}', value)
+    stage.feed(b"1", key=b"k" * 5000 + b"Needle")
+    found = get(client, f"{AT}?contains=needle")["items"]
+    assert [1, 2] == [row["offset"] for row in found]
+    assert (web_tap.MAX_TEXT, True) == (len(found[0]["value"]["text"]), found[0]["value"]["is_cut"])
+    assert all({"text", "bytes", "is_cut", "problem"} == row[part].keys() for row in found for part in ("key", "value"))
+    assert [] == get(client, f"{AT}?contains=none")["items"], "a value that is missing is no text"
+
+
 def test_one_request_reads_no_more_than_its_bounds(client: TestClient, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.feed(*(b"%d" % n for n in range(100)))
     monkeypatch.setattr(web_tap, "MAX_READ", 40)
