@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +56,11 @@ def serdes_by_topic(settings: Settings) -> dict[str, tuple[str, str]]:
     internal = settings.stages.internal.values() if settings.stages is not None else ()
     read = {one.topic: (one.key, one.value) for one in (*internal, *settings.inputs)}
     return found | {o.topic: (o.key, o.value) for o in settings.outputs} | read
+
+
+def shown_headers(headers: Iterable[tuple[str, bytes | None]], limit: int) -> list[list[str | None]]:
+    """For a document: names and values of headers, at most `limit` characters of each."""
+    return [[without_secrets(printable(name))[:limit], None if data is None else without_secrets(text_of(data))[:limit]] for name, data in headers]
 
 
 def field(value: Any, data: bytes | None, limit: int, find: str = "") -> dict[str, Any]:

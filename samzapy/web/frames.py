@@ -7,6 +7,7 @@ the rows and containers that changed. It ends by itself after STREAM_S, or when 
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections import Counter
@@ -17,11 +18,12 @@ from typing import Any
 import orjson
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from samzapy.clock import SystemClock
-from samzapy.coordinator.http import REQUEST_S, TOO_MANY, is_closing
+from samzapy.coordinator.http import BAD, REQUEST_S, TOO_MANY, is_closing
 from samzapy.model.states import TaskState
+from samzapy.web.access import Refused
 from samzapy.web.facts import Facts, Rows, filtered, ordered
 from samzapy.web.routes import SORTS
 
@@ -47,15 +49,17 @@ class Streams:
         self._facts = Recent(facts)
         self._open, self._now, self._now_ms = 0, now, now_ms
 
-    def open(self, request: Request) -> Response:
+    def open(self, request: Request) -> Response | Refused:
         """The answer to a request for frames. `?sort=`, `?find=`, `?offset=` choose the rows."""
         if self._open >= MAX_STREAMS:
-            told = {"detail": f"{MAX_STREAMS} streams are open for pages of this job, and there are no more", "remedy": "Close the page in another tab."}
-            return JSONResponse(told, TOO_MANY, {"Retry-After": "10"})
+            why = f"{MAX_STREAMS} streams are open for pages of this job, and there are no more"
+            return Refused(TOO_MANY, why, "Close the page in another tab.", (("Retry-After", "10"),))
         query = request.query_params
         sort, find = query.get("sort", "-lag"), query.get("find", "")[:200]
-        offset = int(query["offset"]) if query.get("offset", "").isascii() and query.get("offset", "").isdecimal() else 0
-        view = View(sort if sort.removeprefix("-") in SORTS else "-lag", find, min(offset, 1_000_000))
+        offset = query.get("offset") or "0"
+        if not re.fullmatch(r"\d{1,15}", offset, re.ASCII):
+            return Refused(BAD, f"request not understood: offset={offset[:50]!r}: not a number", "Give how many rows to pass over.")
+        view = View(sort if sort.removeprefix("-") in SORTS else "-lag", find, min(int(offset), 1_000_000))
         return StreamingResponse(self._frames(request, view), media_type="text/event-stream")
 
     async def _frames(self, request: Request, view: View) -> AsyncIterator[bytes]:

@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError, OffsetOutOfRange
 from samzapy.config.schema import Settings
 from samzapy.model.offsets import Bounds, TopicPartition, next_offset
-from samzapy.ops.shown import text_of
+from samzapy.ops.shown import shown_headers
 from samzapy.ports import Clock, Consumer, Log, Message
-from samzapy.printable import printable
 from samzapy.readers import read_ranges
 from samzapy.web.record_fields import RecordFields
 from samzapy.web.route_errors import NotFound
@@ -161,7 +160,7 @@ class Tap:
 
     def _row(self, topic: str, message: Message, find: str) -> dict[str, Any]:
         _, key, value = self._topics[topic]
-        headers = [[printable(name)[:MAX_HEADER], None if data is None else text_of(data)[:MAX_HEADER]] for name, data in (message.headers() or ())[:MAX_HEADERS]]
+        headers = shown_headers((message.headers() or ())[:MAX_HEADERS], MAX_HEADER)
         return {
             "partition": message.partition(), "offset": message.offset(), "at_ms": max(0, message.timestamp()[1]),
             "key": self._fields.field(key, topic, KEY, message.key(), MAX_TEXT, find),

@@ -14,8 +14,9 @@ from starlette.testclient import TestClient
 from samzapy.coordinator.http import REQUEST_S
 from samzapy.model.states import TaskState
 from samzapy.web import frames as web_frames
+from samzapy.web.app import web_app
 from samzapy.web.frames import Streams, View, _cells, changed, make_frame
-from tests.page.staged import Stage, live
+from tests.page.staged import HEADERS, TOKEN, J, Stage, contents, live
 
 MAX_FRAME = 32 << 10
 
@@ -95,6 +96,20 @@ def test_each_frame_tells_the_drivers_time_also_one_without_news() -> None:
 
 def test_one_stream_too_many_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_frames, "MAX_STREAMS", 0)
-    with TestClient(Starlette(routes=[Route("/stream", Streams(live(Stage())).open)])) as client:
-        answer = client.get("/stream")
-    assert (429, "Close the page in another tab.") == (answer.status_code, answer.json()["remedy"])
+    answer = asked("")
+    assert (429, "10", "Close the page in another tab.") == (answer.status_code, answer.headers["Retry-After"], answer.json()["remedy"])
+
+
+@pytest.mark.parametrize("offset", ["9" * 5000, "x", "-1", "\u0663", "1.5"])
+def test_an_offset_that_is_no_number_is_refused(offset: str) -> None:
+    answer = asked(f"?offset={offset}")
+    assert (400, "application/problem+json") == (answer.status_code, answer.headers["Content-Type"])
+    assert "offset=" in answer.json()["detail"]
+    assert len(answer.text) < 500
+
+
+def asked(query: str) -> Any:
+    stage = Stage()
+    facts = live(stage)
+    client = TestClient(web_app(facts, facts, contents(stage), TOKEN), base_url="http://127.0.0.1:1")
+    return client.get(f"{J}/stream{query}", headers=HEADERS)

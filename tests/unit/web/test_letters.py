@@ -87,6 +87,9 @@ def test_a_value_is_cut_and_holds_no_secret(client: TestClient, stage: Stage, mo
     one = get(client, f"{AT}/visits[0]@99")
     assert (web_letters.MAX_TEXT, True, 100_017) == (len(one["value"]["text"]), one["value"]["is_cut"], one["value"]["bytes"])
     assert "hunter2" not in str(one) + str(get(client, AT))
+    stage.set_aside(98, "ValueError: x", headers=[("to", b"Bearer hunter2hunter2"), ("hunter2hunter2", b"x" * 195 + b"hunter2hunter2")])
+    one = get(client, f"{AT}/visits[0]@98")
+    assert [["to", "Bearer ***"], ["***", "x" * 195 + "***"]] == one["headers"]
 
 
 def test_a_replay_says_what_it_would_send_sends_it_once_and_is_noted(client: TestClient, stage: Stage) -> None:

@@ -72,6 +72,8 @@ def test_what_no_serde_reads_what_is_large_and_what_is_secret(client: TestClient
     assert (web_tap.MAX_TEXT, True, 50_002) == (len(rows[1]["value"]["text"]), rows[1]["value"]["is_cut"], rows[1]["value"]["bytes"])
     assert ("***", "9223372036854775807") == (rows[2]["value"]["text"], rows[4]["value"]["text"])
     assert "ada" == rows[0]["key"]["text"]
+    stage.feed(b"1", headers=[("to", b"Bearer hunter2hunter2"), ("hunter2hunter2", b"x" * 195 + b"hunter2hunter2")])
+    assert [["to", "Bearer ***"], ["***", "x" * 195 + "***"]] == get(client, f"{AT}?limit=1")["items"][-1]["headers"]
     stage.feed(b"", key=None)
     assert None is get(client, f"{AT}?limit=1")["items"][-1]["key"]["text"]
 
