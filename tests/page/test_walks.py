@@ -349,6 +349,28 @@ def test_the_last_runs_are_told_and_what_the_configuration_changed(browser: Any,
     assert [] == watched.wrong
 
 
+def test_the_configuration_is_this_runs_and_what_was_chosen_last(browser: Any, served: Served) -> None:
+    served.stage.ran("run-0", 3)
+    watched, held = Watched(browser), list[Any]()
+    page = watched.open(served.url, VIEW)
+    page.route("**/runs/*against=file*", lambda route: held.append(route))  # its answer comes when the other is there
+    watched.go("Config")
+    page.select_option("label:has-text('compare with') select", "file")
+    page.wait_for_timeout(200)
+    page.select_option("label:has-text('compare with') select", "run-0")
+    page.wait_for_selector("td:has-text('visits.yaml:9')")
+    with page.expect_response(lambda response: "against=file" in response.url):
+        held[0].continue_()
+    page.wait_for_timeout(500)
+    assert 0 == page.locator("text=the job file now, which takes effect").count()
+    assert page.locator("td:has-text('visits.yaml:9')").count()
+
+    page.select_option("label:has-text('compare with') select", "")
+    with page.expect_request(lambda request: request.url.endswith("/config")):
+        served.stage.roster.run_id = "run-2"
+    assert [] == watched.wrong
+
+
 def test_a_job_is_paused_and_resumed_from_the_page(browser: Any, served: Served) -> None:
     watched = Watched(browser)
     page = watched.open(served.url, OPERATE)

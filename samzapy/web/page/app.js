@@ -2,7 +2,7 @@
 
 import { render } from "./vendor/preact.js";
 import { useEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
-import { every, get, live, me } from "./lib/api.js";
+import { every, get, live, me, once } from "./lib/api.js";
 import { clock, seconds } from "./lib/format.js";
 import { kept } from "./lib/kept.js";
 import { now } from "./lib/now.js";
@@ -74,7 +74,7 @@ function App() {
     return () => removeEventListener("hashchange", moved);
   }, []);
   useEffect(() => {
-    if (known && known.may !== "anyone") get("/graph").then(setGraph, () => {});
+    if (known && known.may !== "anyone") return once("/graph", setGraph, () => {});
   }, [known, state?.job.run_id]);
   useEffect(() => {
     if (at.name !== "timeline" || !state) return;

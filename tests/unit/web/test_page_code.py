@@ -171,6 +171,23 @@ result = { first: [...new Set(first)], gone, after: told.length, refused };
     assert (0, None) == (found["after"], found["refused"])
 
 
+def test_a_slow_answer_to_an_earlier_question_is_not_taken(tmp_path: Path) -> None:
+    found = run(
+        tmp_path,
+        """
+globalThis.fetch = (path) => new Promise((later) => setTimeout(() => later(new Response(JSON.stringify(path))), path.includes("slow") ? 900 : 100));
+const { once } = await import("./page/lib/api.js");
+const taken = [];
+const end = once("/slow", (found) => taken.push(found), () => {});
+end();
+once("/quick", (found) => taken.push(found), () => {});
+await go(2000);
+result = taken;
+""",
+    )
+    assert ["/quick"] == found
+
+
 def test_an_open_page_has_every_death_however_many_stores_are_restored(tmp_path: Path) -> None:
     """The driver's own events, as they are told: 300 restores in each frame, and the answers to what the page asks then."""
     stage = Stage(tasks=40, containers=10)

@@ -58,6 +58,13 @@ export const jobs = () => ask("/v1/jobs");
 export const get = (path) => ask(job + path);
 export const post = (path, body) => ask(job + path, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
 
+/** Asks once. Returns what ends that: an answer that comes after it is not taken, since another question was asked meanwhile. */
+export function once(path, take, refuse) {
+  let is_over = false;
+  get(path).then((found) => is_over || take(found), (refused) => is_over || refuse(refused));
+  return () => void (is_over = true);
+}
+
 /** Calls `ask` now, and again and again while the tab is seen. Returns what ends that. */
 export function every(ms, ask) {
   ask();

@@ -1,7 +1,7 @@
 // Dead letters: the newest, found and chosen, one with its record, sent back or discarded.
 
 import { useEffect, useState } from "../vendor/hooks.js";
-import { get } from "../lib/api.js";
+import { get, once } from "../lib/api.js";
 import { Dialog } from "../lib/dialog.js";
 import { brief, moment, number, when } from "../lib/format.js";
 import { Command, Copy, html } from "../lib/parts.js";
@@ -16,7 +16,7 @@ export const Shown = ({ of }) => html`${of.text == null ? html`<span class="soft
 
 function Letter({ which }) {
   const [one, setOne] = useState(null), [error, setError] = useState(null);
-  useEffect(() => void get(`/dead-letters/${encodeURIComponent(which)}`).then(setOne, setError), [which]);
+  useEffect(() => once(`/dead-letters/${encodeURIComponent(which)}`, setOne, setError), [which]);
   if (error) return html`<p class="bad">${error.message}</p>`;
   if (!one) return html`<p class="soft">…</p>`;
   const line = `samzapy dlq show JOB.yaml ${one.number}`;

@@ -1,7 +1,7 @@
 // The last runs: how each began and ended, who ended it, what it did and what its configuration changed.
 
 import { useEffect, useState } from "../vendor/hooks.js";
-import { every, get } from "../lib/api.js";
+import { every, get, once } from "../lib/api.js";
 import { brief, moment, number, seconds, when } from "../lib/format.js";
 import { now } from "../lib/now.js";
 import { State, html } from "../lib/parts.js";
@@ -12,7 +12,7 @@ export const Changes = ({ rows }) => html`<div class="scroll"><table class="card
 
 function Run({ id }) {
   const [run, setRun] = useState(null), [error, setError] = useState(null);
-  useEffect(() => void get(`/runs/${encodeURIComponent(id)}`).then(setRun, setError), [id]);
+  useEffect(() => once(`/runs/${encodeURIComponent(id)}`, setRun, setError), [id]);
   if (error) return html`<p class="bad">${error.message}</p>`;
   if (!run) return html`<p class="soft">…</p>`;
   return html`<div>
