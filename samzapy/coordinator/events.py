@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import merge
+from itertools import takewhile
 from typing import Any
 
 from samzapy.ports import Clock
 
 MAX_EVENTS = 2000
+MAX_OF_TASKS = 1000  # restores and moves
 MAX_COMMITS = 256
 MAX_GROUPS = 500
 MAX_TEXT = 2000
 # What an event is of.
 JOB, CONTAINER, TASK, RESTORE, PEOPLE = "job", "container", "task", "restore", "people"
+OF_TASKS = (TASK, RESTORE)  # a job with many tasks has so many of these at once that they would push all others out
 
 
 class Events:
@@ -23,6 +27,7 @@ class Events:
         self._clock = clock
         self._number = 0
         self._events: deque[dict[str, Any]] = deque(maxlen=MAX_EVENTS)
+        self._of_tasks: deque[dict[str, Any]] = deque(maxlen=MAX_OF_TASKS)
         self._commits: deque[dict[str, Any]] = deque(maxlen=MAX_COMMITS)
         self._errors: dict[tuple[str, str], dict[str, Any]] = {}
         self._told: dict[str, int] = {}  # by incarnation
@@ -37,11 +42,15 @@ class Events:
         """`what`: a word for machines. `text`: a sentence for people."""
         self._number += 1
         event = {"n": self._number, "at_ms": self._clock.now_ms() if at_ms is None else at_ms, "kind": kind, "what": what}
-        self._events.append({**event, "container": container, "text": text[:MAX_TEXT], **more})
+        (self._of_tasks if kind in OF_TASKS else self._events).append({**event, "container": container, "text": text[:MAX_TEXT], **more})
 
     def since(self, number: int = 0) -> list[dict[str, Any]]:
-        """The events after the one of that number, oldest first."""
-        return [event for event in self._events if event["n"] > number]
+        """The events after the one of that number, oldest first. Numbers are missing where events are no longer kept."""
+
+        def newest_first(events: deque[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+            return takewhile(lambda event: event["n"] > number, reversed(events))
+
+        return [*merge(newest_first(self._events), newest_first(self._of_tasks), key=lambda event: int(event["n"]), reverse=True)][::-1]
 
     def commits(self) -> list[dict[str, Any]]:
         """The last commits of all containers, oldest first."""

@@ -102,12 +102,17 @@ class Sorting:
         """`keep_bytes`: of each key, value, header and stack no more is kept; None: all of it."""
         self._keep = keep_bytes
         self._letters: list[Entry] = []
-        self._traces: dict[tuple[int, int], tuple[int, bool]] = {}
+        self._traces: dict[tuple[int, int], tuple[int, int, bool]] = {}  # each with its own offset
         self._strangers = 0
         self.size = 0
 
+    @property
+    def letters(self) -> int:
+        """How many dead letters so far."""
+        return len(self._letters)
+
     def take(self, message: Message) -> None:
-        """One record, in the order of its partition."""
+        """One record."""
         headers = _headers_of(message)
         letter, trace = read_letter(message.key(), message.value(), headers), read_trace(headers)
         if letter is not None:
@@ -115,7 +120,8 @@ class Sorting:
             kept = letter if self._keep is None else _begun(letter, self._keep)
             self._letters.append(Entry(Origin(message.topic(), message.partition(), message.offset()), kept))
         elif trace is not None:
-            self._traces[message.partition(), trace[0]] = trace[1:]
+            which, told = (message.partition(), trace[0]), (message.offset(), *trace[1:])
+            self._traces[which] = max(self._traces.get(which, told), told)  # the newest counts, in whatever order they are read
         elif not is_internal(headers):
             self._strangers += 1
 
@@ -138,10 +144,10 @@ def _headers_of(message: Message) -> Headers:
         return ()
 
 
-def _dealt_with(entry: Entry, trace: tuple[int, bool] | None) -> Entry:
+def _dealt_with(entry: Entry, trace: tuple[int, int, bool] | None) -> Entry:
     if trace is None:
         return entry
-    time_ms, is_discarded = trace
+    _, time_ms, is_discarded = trace
     return replace(entry, discarded_ms=time_ms) if is_discarded else replace(entry, replayed_ms=time_ms)
 
 
@@ -155,24 +161,39 @@ def _begun(letter: DeadLetter, keep: int) -> DeadLetter:
     return replace(letter, key=letter.key and letter.key[:keep], value=letter.value and letter.value[:keep], headers=(), stack="")
 
 
-RECENT, RECENT_BYTES, KEPT_BYTES = 10_000, 64 << 20, 1024
+RECENT, RECENT_BYTES, RECENT_OFFSETS, KEPT_BYTES = 10_000, 64 << 20, 50_000, 1024
+FIRST_OFFSETS, GROWTH = 64, 4
 
 
 def recent(consumer: Consumer, topic: str, partitions: int, clock: Clock) -> tuple[Found, bool]:
     """The newest dead letters, as they are committed now, each with the beginning of its record; and whether these are all.
 
-    Bounded: the last RECENT offsets, in RECENT_BYTES. A trace is always after its dead letter, so what is known of those is whole.
+    Read from the end, a part at a time, so that what a bound leaves out is the oldest: RECENT dead letters, RECENT_BYTES of them, RECENT_OFFSETS offsets.
+    A trace is always after its dead letter, so what is known of those that were read is whole.
     """
-    bounds = consumer.bounds_of(TopicPartition(topic, n) for n in range(partitions))
-    share = max(1, RECENT // max(1, partitions))
-    ranges = {p: (max(b.start, b.end - share), b.end) for p, b in bounds.items()}
-    sorting, is_all = Sorting(KEPT_BYTES), all(ranges[p][0] == b.start for p, b in bounds.items())
-    try:
+    for _ in range(2):
+        sorting = Sorting(KEPT_BYTES)
+        try:
+            is_all = _take_newest(sorting, consumer, [TopicPartition(topic, n) for n in range(partitions)], clock)
+        except OffsetOutOfRange:  # removed by age just now: once more, from where the partitions start by now
+            continue
+        return sorting.found(), is_all
+    return sorting.found(), False
+
+
+def _take_newest(sorting: Sorting, consumer: Consumer, partitions: Sequence[TopicPartition], clock: Clock) -> bool:
+    """Each part is older than the one before, and larger. Whether nothing is left out."""
+    bounds = consumer.bounds_of(partitions)
+    left = {p: (b.start, b.end) for p, b in bounds.items() if b.start < b.end}
+    part, looked_at = FIRST_OFFSETS, 0
+    while left and sorting.letters < RECENT and sorting.size <= RECENT_BYTES and looked_at < RECENT_OFFSETS:
+        share = max(1, min(part, RECENT - sorting.letters, RECENT_OFFSETS - looked_at) // len(left))
+        ranges = {p: (max(start, end - share), end) for p, (start, end) in left.items()}
         for batch in read_ranges(consumer, ranges, clock):
             for message in batch:
                 sorting.take(message)
-            if sorting.size > RECENT_BYTES:
-                return sorting.found(), False
-    except OffsetOutOfRange:  # removed by age just now: what was read so far
-        return sorting.found(), False
-    return sorting.found(), is_all
+        looked_at += sum(end - start for start, end in ranges.values())
+        left = {p: (start, ranges[p][0]) for p, (start, _) in left.items() if start < ranges[p][0]}
+        fit = (RECENT_BYTES - sorting.size) * sorting.letters // sorting.size if sorting.size else part * GROWTH  # so many more of their size so far
+        part = max(1, min(part * GROWTH, fit))
+    return not left

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,10 +58,17 @@ def serdes_by_topic(settings: Settings) -> dict[str, tuple[str, str]]:
     return found | {o.topic: (o.key, o.value) for o in settings.outputs} | read
 
 
-def field(value: Any, data: bytes | None, limit: int) -> dict[str, Any]:
-    """For a document: the text of what a serde read, at most `limit` characters of it, how many bytes it is, and why it could not be read."""
+def shown_headers(headers: Iterable[tuple[str, bytes | None]], limit: int) -> list[list[str | None]]:
+    """For a document: names and values of headers, at most `limit` characters of each."""
+    return [[without_secrets(printable(name))[:limit], None if data is None else without_secrets(text_of(data))[:limit]] for name, data in headers]
+
+
+def field(value: Any, data: bytes | None, limit: int, find: str = "") -> dict[str, Any]:
+    """For a document: the text of what a serde read, at most `limit` characters of it, how many bytes it is, and why it could not be read. `find`: also
+    `is_found`, whether the whole text has this one; it is in the form that `str.casefold` gives."""
     if data is None:
-        return {"text": None, "bytes": 0, "is_cut": False, "problem": ""}
+        return {"text": None, "bytes": 0, "is_cut": False, "problem": ""} | ({"is_found": False} if find else {})
     why = value.why if isinstance(value, Undecoded) else ""
-    text = without_secrets(text_of(value.data[: 4 * limit] if isinstance(value, Undecoded) else value))
-    return {"text": text[:limit], "bytes": len(data), "is_cut": len(text) > limit, "problem": without_secrets(printable(why))[:300]}
+    text = without_secrets(text_of((value.data if find else value.data[: 4 * limit]) if isinstance(value, Undecoded) else value))
+    told = {"text": text[:limit], "bytes": len(data), "is_cut": len(text) > limit, "problem": without_secrets(printable(why))[:300]}
+    return told | ({"is_found": find in text.casefold()} if find else {})

@@ -76,20 +76,24 @@ class Access:
         self._wrong = Often(MAX_WRONG, clock)
         self._changes = Often(MAX_CHANGES, clock)
 
-    def caller(self, request: Request, needed: May, *, changes: bool, is_counted: bool = True) -> Caller | Refused:
-        """Who it is, if that is enough. `changes`: it may not come from another site's page; `is_counted`: nor too often."""
+    def caller(self, request: Request, needed: May, *, changes: bool) -> Caller | Refused:
+        """Who it is, if that is enough. `changes`: it may not come from another site's page."""
         peer = peer_of(request.client.host) if request.client else ""
         found = self._caller(request, peer)
         if isinstance(found, Refused):
             return found
         if found.may < needed:
             return self._not_enough(found, needed)
-        if changes:
-            if self._is_foreign(request):
-                return Refused(403, "another site's page asked for this")
-            if is_counted and not found.is_signed and self._changes.is_too_often(peer):
-                return Refused(429, f"more than {MAX_CHANGES} changes in a minute", headers=(("Retry-After", "60"),))
+        if changes and self._is_foreign(request):
+            return Refused(403, "another site's page asked for this")
         return found
+
+    def change(self, caller: Caller) -> Refused | None:
+        """Counts a change. Refused: there were too many from there."""
+        if caller.is_signed or not self._changes.is_too_often(caller.peer):
+            return None
+        remedy = "Wait a minute; questions with `dry_run`, and the command line, are not counted."
+        return Refused(429, f"more than {MAX_CHANGES} changes in a minute", remedy, headers=(("Retry-After", "60"),))
 
     def _caller(self, request: Request, peer: str) -> Caller | Refused:
         if SIGNATURE in request.headers:

@@ -93,7 +93,8 @@ def web_app(
             return await _refuse(request, found)
         if not _is_this_job(facts, request.path_params):
             return problem(NOT_FOUND, "there is no such job here")
-        return streams.open(request)
+        answer = streams.open(request)
+        return await _refuse(request, answer) if isinstance(answer, Refused) else answer
 
     table = [Path(row.path, _endpoint(row, job, access, problem), methods=[row.method]) for row in TABLE]
     rows = {row.name: row for row in TABLE}
@@ -166,7 +167,7 @@ def _is_this_job(facts: Facts, path: Mapping[str, str]) -> bool:
 def _endpoint(row: Route, job: _Job, access: Access, error: Callable[..., Response]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         try:
-            found = access.caller(request, row.who, changes=row.changes, is_counted=not row.looks)
+            found = access.caller(request, row.who, changes=row.changes)
             if isinstance(found, Refused):
                 return await _refuse(request, found, error)
             if not _is_this_job(job.facts, request.path_params):
@@ -177,6 +178,8 @@ def _endpoint(row: Route, job: _Job, access: Access, error: Callable[..., Respon
             if found.is_signed and not is_signed_body(request.headers, body):
                 return error(FORBIDDEN, f"{NOT_SIGNED}: the body does not match the signature")
             asked = _asked(row, request, found, body, job)
+            if row.changes and not row.looks and not getattr(asked.body, "dry_run", False) and (refused := access.change(found)) is not None:
+                return error(refused.status, refused.why, refused.remedy, headers=dict(refused.headers))
             return await run_in_threadpool(lambda: _answered(row.act(asked)))
         except TooLarge as too_large:
             await throw_away(request)

@@ -7,6 +7,7 @@ the rows and containers that changed. It ends by itself after STREAM_S, or when 
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections import Counter
@@ -17,13 +18,16 @@ from typing import Any
 import orjson
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
-from samzapy.coordinator.http import REQUEST_S, TOO_MANY, is_closing
+from samzapy.clock import SystemClock
+from samzapy.coordinator.http import BAD, REQUEST_S, TOO_MANY, is_closing
 from samzapy.model.states import TaskState
+from samzapy.web.access import Refused
 from samzapy.web.facts import Facts, Rows, filtered, ordered
 from samzapy.web.routes import SORTS
 
+CLOCK = SystemClock()
 EVERY_S, LOOK_S, FRESH_S = 1.0, 0.25, 0.5
 STREAM_S = REQUEST_S - 10.0
 MAX_STREAMS = 32
@@ -41,18 +45,21 @@ LETTERS = {
 class Streams:
     """The streams that are open. Used on the listener's loop only."""
 
-    def __init__(self, facts: Facts, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, facts: Facts, now: Callable[[], float] = time.monotonic, now_ms: Callable[[], int] = CLOCK.now_ms) -> None:
         self._facts = Recent(facts)
-        self._open, self._now = 0, now
+        self._open, self._now, self._now_ms = 0, now, now_ms
 
-    def open(self, request: Request) -> Response:
+    def open(self, request: Request) -> Response | Refused:
         """The answer to a request for frames. `?sort=`, `?find=`, `?offset=` choose the rows."""
         if self._open >= MAX_STREAMS:
-            return JSONResponse({"detail": f"{MAX_STREAMS} streams are open"}, TOO_MANY, {"Retry-After": "10"})
+            why = f"{MAX_STREAMS} streams are open for pages of this job, and there are no more"
+            return Refused(TOO_MANY, why, "Close the page in another tab.", (("Retry-After", "10"),))
         query = request.query_params
         sort, find = query.get("sort", "-lag"), query.get("find", "")[:200]
-        offset = int(query["offset"]) if query.get("offset", "").isascii() and query.get("offset", "").isdecimal() else 0
-        view = View(sort if sort.removeprefix("-") in SORTS else "-lag", find, min(offset, 1_000_000))
+        offset = query.get("offset") or "0"
+        if not re.fullmatch(r"\d{1,15}", offset, re.ASCII):
+            return Refused(BAD, f"request not understood: offset={offset[:50]!r}: not a number", "Give how many rows to pass over.")
+        view = View(sort if sort.removeprefix("-") in SORTS else "-lag", find, min(int(offset), 1_000_000))
         return StreamingResponse(self._frames(request, view), media_type="text/event-stream")
 
     async def _frames(self, request: Request, view: View) -> AsyncIterator[bytes]:
@@ -62,7 +69,8 @@ class Streams:
             ends_at = self._now() + STREAM_S  # by the clock: frames take longer than a second each on a busy machine, and the listener cuts at REQUEST_S
             while self._now() < ends_at:
                 frame = await run_in_threadpool(lambda: make_frame(self._facts, view))
-                yield b"event: frame\ndata: " + orjson.dumps(changed(frame, sent)) + b"\n\n"
+                told = {**changed(frame, sent), "now_ms": self._now_ms()}  # times are of the driver's clock: the page's may differ
+                yield b"event: frame\ndata: " + orjson.dumps(told) + b"\n\n"
                 for _ in range(int(EVERY_S / LOOK_S)):
                     await asyncio.sleep(LOOK_S)
                     if is_closing(request):

@@ -15,7 +15,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.ops.dead_letters import DeadLetters
 from samzapy.ops.letter_choice import Filter, Replay, by_kind, check_choice, discard_of, opened, replay_of
 from samzapy.ops.letters import Entry, Found, letter_of, recent
-from samzapy.ops.shown import BYTES, serdes_by_topic, text_of
+from samzapy.ops.shown import BYTES, serdes_by_topic, shown_headers, text_of
 from samzapy.ports import Clock, Log
 from samzapy.printable import printable
 from samzapy.readers import read_ranges
@@ -79,7 +79,7 @@ class Letters:
             **self._row(whole), "is_known": entry is not None,
             "key": self._fields.field(key, topic, KEY, letter.key, MAX_TEXT),
             "value": self._fields.field(value, topic, VALUE, letter.value, MAX_TEXT),
-            "headers": [[printable(name)[:MAX_SHORT], None if data is None else text_of(data)[:MAX_SHORT]] for name, data in letter.headers[:MAX_HEADERS]],
+            "headers": shown_headers(letter.headers[:MAX_HEADERS], MAX_SHORT),
             "stack": without_secrets(letter.stack)[-MAX_STACK:], "shortened": letter.truncated,
         }  # fmt: skip
 

@@ -100,8 +100,9 @@ def _stream() -> dict[str, Any]:
     path = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in ("job", "id")]
     return {
         "operationId": "stream", "summary": "Live frames as server-sent events: the first is whole, later ones have what changed", "x-who": "view",
+        "description": "Each has `now_ms`, the driver's time, and in `news` the newest 20 events since the one before: `events?since=` has them all.",
         "parameters": [*path, {"name": "sort", "in": "query", "schema": {"type": "string"}}, text],
-        "responses": {"200": {"description": "Frames", "content": {"text/event-stream": {}}}, "401": PROBLEM, "404": PROBLEM, "429": PROBLEM},
+        "responses": {"200": {"description": "Frames", "content": {"text/event-stream": {}}}, "400": PROBLEM, "401": PROBLEM, "404": PROBLEM, "429": PROBLEM},
     }  # fmt: skip
 
 

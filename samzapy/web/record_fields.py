@@ -50,20 +50,20 @@ class RecordFields:
         self._bad: dict[bytes, str] = {}
         self._deaths: list[float] = []
 
-    def field(self, serde: str, topic: str, part: str, data: bytes | None, limit: int) -> dict[str, Any]:
+    def field(self, serde: str, topic: str, part: str, data: bytes | None, limit: int, find: str = "") -> dict[str, Any]:
         """As `ops.shown.field`, of what the serde of that name reads of a topic's keys or values (`part`)."""
         if data is None or not is_users(serde):
-            return field(decoded(self._serdes, serde, topic, part, data), data, limit)
+            return field(decoded(self._serdes, serde, topic, part, data), data, limit, find)
         with self._lock:
-            answer = self._by_child(serde, part, data, limit)
-        return answer if isinstance(answer, dict) else field(Undecoded(data, answer), data, limit)
+            answer = self._by_child(serde, part, data, limit, find)
+        return answer if isinstance(answer, dict) else field(Undecoded(data, answer), data, limit, find)
 
     def close(self) -> None:
         """End the process."""
         with self._lock:
             self._end()
 
-    def _by_child(self, serde: str, part: str, data: bytes, limit: int) -> dict[str, Any] | str:
+    def _by_child(self, serde: str, part: str, data: bytes, limit: int, find: str) -> dict[str, Any] | str:
         """The field, or why there is none."""
         name = hashlib.blake2b(f"{serde} {part} ".encode() + data, digest_size=16).digest()
         if name in self._bad:
@@ -75,7 +75,7 @@ class RecordFields:
         self._await_idle()
         try:
             child = self._child = self._child or _Child(self._folders)
-            return child.why_not(serde, part) or child.field(serde, part, data, limit)
+            return child.why_not(serde, part) or child.field(serde, part, data, limit, find)
         except _Silent as silent:
             self._end()
             self._deaths.append(time.monotonic())
@@ -126,14 +126,14 @@ class _Child:
             self._made[serde, part] = str(self._ask(request, START_S, NOT_IMPORTED, is_of_record=False).get("problem", ""))
         return self._made[serde, part]
 
-    def field(self, serde: str, part: str, data: bytes, limit: int) -> dict[str, Any]:
+    def field(self, serde: str, part: str, data: bytes, limit: int, find: str) -> dict[str, Any]:
         """Raises _Silent."""
-        request = {"serde": serde, "part": part, "data": base64.b64encode(data).decode(), "limit": limit}
+        request = {"serde": serde, "part": part, "data": base64.b64encode(data).decode(), "limit": limit, "find": find}
         answer = self._ask(request, DECODE_S, SLOW, is_of_record=True)
-        text, problem, is_cut = answer.get("text"), answer.get("problem"), answer.get("is_cut")
-        if not (isinstance(text, str) and isinstance(problem, str) and isinstance(is_cut, bool)):
+        text, problem, is_cut, is_found = answer.get("text"), answer.get("problem"), answer.get("is_cut"), answer.get("is_found", False)
+        if not (isinstance(text, str) and isinstance(problem, str) and isinstance(is_cut, bool) and isinstance(is_found, bool)):
             raise _Silent(DIED, is_of_record=True)
-        return {"text": text[:limit], "bytes": len(data), "is_cut": is_cut, "problem": problem[:300]}
+        return {"text": text[:limit], "bytes": len(data), "is_cut": is_cut, "problem": problem[:300]} | ({"is_found": is_found} if find else {})
 
     def _ask(self, request: dict[str, Any], limit_s: float, slow: str, *, is_of_record: bool) -> dict[str, Any]:
         line, got, until = json.dumps(request).encode() + b"\n", bytearray(), time.monotonic() + limit_s
@@ -198,17 +198,17 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
                 answer = {"problem": error.message}
         else:
             data = base64.b64decode(request["data"])
-            answer = _field(made[place], data, request["limit"])
+            answer = _field(made[place], data, request["limit"], request["find"])
         signal.alarm(0)
         answers.write(json.dumps(answer).encode() + b"\n")
         answers.flush()
 
 
-def _field(serde: Any, data: bytes, limit: int) -> dict[str, Any]:
+def _field(serde: Any, data: bytes, limit: int, find: str) -> dict[str, Any]:
     try:
-        return field(read(serde, data), data, limit)
+        return field(read(serde, data), data, limit, find)
     except Exception as error:  # noqa: BLE001  whatever a serde, or the repr of what it gave, raises
-        return field(Undecoded(data, f"{type(error).__name__}: {error}"), data, limit)
+        return field(Undecoded(data, f"{type(error).__name__}: {error}"), data, limit, find)
 
 
 if __name__ == "__main__":

@@ -158,7 +158,7 @@ class Containers(Document):
 
 
 class Event(Document):
-    """Something that happened. `n` grows by one with each."""
+    """Something that happened. `n` grows by one with each; where events are no longer kept, numbers are missing."""
 
     n: int
     at_ms: int

@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError, OffsetOutOfRange
 from samzapy.config.schema import Settings
 from samzapy.model.offsets import Bounds, TopicPartition, next_offset
-from samzapy.ops.shown import text_of
+from samzapy.ops.shown import shown_headers
 from samzapy.ports import Clock, Consumer, Log, Message
-from samzapy.printable import printable
 from samzapy.readers import read_ranges
 from samzapy.web.record_fields import RecordFields
 from samzapy.web.route_errors import NotFound
@@ -102,8 +101,9 @@ class Tap:
                     for message in batch:
                         at[TopicPartition(message.topic(), message.partition())] = next_offset(message.offset())
                         read, size = read + 1, size + len(message.value() or b"") + len(message.key() or b"")
-                        row = self._row(topic, message)
-                        if not text or text in f"{row['key']['text']} {row['value']['text']}".casefold():
+                        row = self._row(topic, message, text)
+                        has_it = [row[part].pop("is_found", True) for part in ("key", "value")]
+                        if any(has_it):
                             found.append(row)
                         is_over = (len(found) >= limit and not is_last) or read >= MAX_READ or size >= MAX_BYTES or time.monotonic() >= until
                         if is_over:
@@ -158,11 +158,11 @@ class Tap:
             raise ConfigurationError(f"after={text[:50]!r} is no cursor.", "Give what `next` of the answer before has.")
         return next((int(at) for n, _, at in (part.partition(":") for part in text.split(",")) if int(n) == partition.partition), otherwise)
 
-    def _row(self, topic: str, message: Message) -> dict[str, Any]:
+    def _row(self, topic: str, message: Message, find: str) -> dict[str, Any]:
         _, key, value = self._topics[topic]
-        headers = [[printable(name)[:MAX_HEADER], None if data is None else text_of(data)[:MAX_HEADER]] for name, data in (message.headers() or ())[:MAX_HEADERS]]
+        headers = shown_headers((message.headers() or ())[:MAX_HEADERS], MAX_HEADER)
         return {
             "partition": message.partition(), "offset": message.offset(), "at_ms": max(0, message.timestamp()[1]),
-            "key": self._fields.field(key, topic, KEY, message.key(), MAX_TEXT),
-            "value": self._fields.field(value, topic, VALUE, message.value(), MAX_TEXT), "headers": headers,
+            "key": self._fields.field(key, topic, KEY, message.key(), MAX_TEXT, find),
+            "value": self._fields.field(value, topic, VALUE, message.value(), MAX_TEXT, find), "headers": headers,
         }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -189,10 +189,10 @@ class Stage:
     def set_aside(self, offset: int, error: str, value: bytes = b"{}", key: bytes | None = b"ada", topic: str = "visits", **more: Any) -> None:
         """A dead letter of visits[0]@offset."""
         at_ms = self._clock.now_ms()
-        letter = DeadLetter(
-            origin=Origin(topic, 0, offset), key=key, value=value, headers=[("trace", b"\xff1")], task="Partition 0", error=error,
-            stack=f"counts.py:31 in process: {error}", attempts=4, timestamp_ms=at_ms - 1000, time_ms=at_ms, **more,
-        )  # fmt: skip
+        letter = DeadLetter(**{
+            "origin": Origin(topic, 0, offset), "key": key, "value": value, "headers": [("trace", b"\xff1")], "task": "Partition 0", "error": error,
+            "stack": f"counts.py:31 in process: {error}", "attempts": 4, "timestamp_ms": at_ms - 1000, "time_ms": at_ms, **more,
+        })  # fmt: skip
         producer = self.log.plain_producer("stage")
         producer.send(self.roster.job.dead_letter_topic, letter.value, letter.key, offset % 2, at_ms, letter.to_headers())
         producer.flush()
@@ -209,11 +209,11 @@ class Stage:
         producer.send(self.roster.job.coordinator_topic, record.to_bytes(), history_key(run_id), 0)
         producer.flush()
 
-    def feed(self, *values: bytes, key: bytes | None = b"ada", topic: str = "visits", partition: int = 0) -> None:
+    def feed(self, *values: bytes, key: bytes | None = b"ada", topic: str = "visits", partition: int = 0, headers: Sequence[tuple[str, bytes]] = ()) -> None:
         """Records of a topic."""
         producer = self.log.plain_producer("stage")
         for value in values:
-            producer.send(topic, value, key, partition)
+            producer.send(topic, value, key, partition, headers=list(headers))
         producer.flush()
 
     def _task(self, name: str, done: float, lag: int, state: str, now_ms: int) -> dict[str, Any]:

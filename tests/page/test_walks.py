@@ -349,6 +349,28 @@ def test_the_last_runs_are_told_and_what_the_configuration_changed(browser: Any,
     assert [] == watched.wrong
 
 
+def test_the_configuration_is_this_runs_and_what_was_chosen_last(browser: Any, served: Served) -> None:
+    served.stage.ran("run-0", 3)
+    watched, held = Watched(browser), list[Any]()
+    page = watched.open(served.url, VIEW)
+    page.route("**/runs/*against=file*", lambda route: held.append(route))  # its answer comes when the other is there
+    watched.go("Config")
+    page.select_option("label:has-text('compare with') select", "file")
+    page.wait_for_timeout(200)
+    page.select_option("label:has-text('compare with') select", "run-0")
+    page.wait_for_selector("td:has-text('visits.yaml:9')")
+    with page.expect_response(lambda response: "against=file" in response.url):
+        held[0].continue_()
+    page.wait_for_timeout(500)
+    assert 0 == page.locator("text=the job file now, which takes effect").count()
+    assert page.locator("td:has-text('visits.yaml:9')").count()
+
+    page.select_option("label:has-text('compare with') select", "")
+    with page.expect_request(lambda request: request.url.endswith("/config")):
+        served.stage.roster.run_id = "run-2"
+    assert [] == watched.wrong
+
+
 def test_a_job_is_paused_and_resumed_from_the_page(browser: Any, served: Served) -> None:
     watched = Watched(browser)
     page = watched.open(served.url, OPERATE)
@@ -393,6 +415,29 @@ def test_with_all_other_hosts_out_of_reach_no_view_misses_anything(browser: Any,
     # What is asked elsewhere would be seen: the policy of the page, or else this test, stops it.
     page.evaluate("fetch('http://127.0.0.2:9/').catch(() => 0)")
     assert watched.wrong or refused
+
+
+def test_a_longer_span_asks_for_the_coarser_curve(browser: Any, served: Served) -> None:
+    watched = Watched(browser)
+    page = watched.open(served.url, VIEW)
+    watched.go("Timeline")
+    with page.expect_response(lambda response: "/series?step=30" in response.url) as asked:
+        page.select_option("label:has-text('last') select", "360")
+    assert asked.value.ok
+    page.select_option("label:has-text('last') select", "10")
+    assert [] == watched.wrong
+
+
+@pytest.mark.parametrize("minutes", [-10, 10])
+def test_a_browser_whose_clock_is_wrong_has_curves_and_times_as_the_driver(browser: Any, served: Served, minutes: int) -> None:
+    watched = Watched(browser)
+    watched.context.add_init_script(f"const real = Date.now; Date.now = () => real() + {minutes * 60_000};")
+    page = watched.open(served.url, VIEW)
+    page.wait_for_function("() => /^for \\d+(\\.\\d)? (ms|s)$/.test(document.querySelector('.bar .soft')?.textContent || '')")
+    watched.go("Timeline")
+    page.wait_for_selector(".lanes rect")
+    was = page.inner_text(".axes span.soft")
+    page.wait_for_function("(was) => document.querySelector('.axes span.soft').textContent !== was", arg=was)
 
 
 SEEN_OR_NOT = "(is) => { Object.defineProperty(document, 'visibilityState', { configurable: true, get: () => is }); }"

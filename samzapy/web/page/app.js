@@ -2,8 +2,10 @@
 
 import { render } from "./vendor/preact.js";
 import { useEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
-import { every, get, live, me } from "./lib/api.js";
+import { every, get, live, me, once } from "./lib/api.js";
 import { clock, seconds } from "./lib/format.js";
+import { kept } from "./lib/kept.js";
+import { now } from "./lib/now.js";
 import { Remedy, State, html } from "./lib/parts.js";
 import { Actions } from "./views/actions.js";
 import { Config } from "./views/config.js";
@@ -16,7 +18,6 @@ import { Timeline } from "./views/timeline.js";
 import { Topics } from "./views/topics.js";
 
 const VIEWS = { "": "Overview", tasks: "Tasks", timeline: "Timeline", errors: "Errors", inside: "Inside", topics: "Topics", config: "Config", runs: "Runs" };
-const MAX_EVENTS = 2000, MAX_POINTS = 300;
 
 /** The view and its parameters, as the address has them: #/tasks?sort=-lag. */
 function place() {
@@ -44,22 +45,14 @@ function Locked({ error }) {
 /** State and news as they come, with the history that was before. */
 function useLive(view, is_on) {
   const [state, setState] = useState(null), [stale, setStale] = useState(null), [error, setError] = useState(null), [events, setEvents] = useState([]), [series, setSeries] = useState([]);
-  const stream = useRef(null), began = useRef(0);
+  const stream = useRef(null);
   useEffect(() => {
     if (!is_on) return;
-    get("/events").then((found) => setEvents((now) => merged(found.items, now)), () => {});
-    get("/series").then((found) => setSeries((now) => [...found.items, ...now].slice(-MAX_POINTS)), () => {});
+    const beside = kept(get, (events, series) => (setEvents(events), setSeries(series)));
     stream.current = live(view, (next, news, refused) => {
       if (refused) return setError(refused);
-      if (began.current && next.job.run_id !== began.current) setEvents([]);
-      began.current = next.job.run_id;
       setState(next);
-      if (news.length) setEvents((now) => merged(now, news));
-      const { rates } = next.job;
-      setSeries((now) => {
-        const last = now[now.length - 1];
-        return last && Date.now() - last.at_ms < 1800 ? now : [...now, { at_ms: Date.now(), in: rates.in, out: rates.out, lag: rates.lag, ...rates.loop }].slice(-MAX_POINTS);
-      });
+      beside.take(next, news);
     }, setStale);
     return () => stream.current.close();
   }, [is_on]);
@@ -68,13 +61,6 @@ function useLive(view, is_on) {
     for (const place of document.querySelectorAll(".scroll, .graph")) place.scrollWidth > place.clientWidth + 1 ? (place.tabIndex = 0) : place.removeAttribute("tabindex");
   });
   return { state, stale, error, events, series };
-}
-
-/** Events in their order, each once. */
-function merged(a, b) {
-  const by_number = new Map(a.map((e) => [e.n, e]));
-  for (const e of b) if (!(by_number.get(e.n)?.text.length > e.text.length)) by_number.set(e.n, e); // a frame cuts what is long
-  return [...by_number.values()].sort((x, y) => x.n - y.n).slice(-MAX_EVENTS);
 }
 
 function App() {
@@ -88,7 +74,7 @@ function App() {
     return () => removeEventListener("hashchange", moved);
   }, []);
   useEffect(() => {
-    if (known && known.may !== "anyone") get("/graph").then(setGraph, () => {});
+    if (known && known.may !== "anyone") return once("/graph", setGraph, () => {});
   }, [known, state?.job.run_id]);
   useEffect(() => {
     if (at.name !== "timeline" || !state) return;
@@ -96,8 +82,8 @@ function App() {
   }, [at.name, !!state]);
   useEffect(() => {
     if (!state) return;
-    document.title = stale ? `stale since ${clock(stale)} – ${state.job.job}` : `${state.job.state === "RUNNING" ? "" : state.job.state + " – "}${state.job.job}-${state.job.id}`;
-  }, [state?.job.state, stale]);
+    document.title = stale ? `stale since ${clock(stale.since)} – ${state.job.job}` : `${state.job.state === "RUNNING" ? "" : state.job.state + " – "}${state.job.job}-${state.job.id}`;
+  }, [state?.job.state, stale?.since]);
   useEffect(() => void document.querySelector("nav a[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [at.name, known]);
   const look = (more) => {
     const next = { ...at.view, ...more };
@@ -112,7 +98,7 @@ function App() {
     <header class="top"><div class="in">
       <div class="bar"><span class="brand"><svg width="22" height="22" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7" fill="currentColor" /><path d="M6 21c5 0 5-10 10-10s5 10 10 10" fill="none" stroke="var(--card)" stroke-width="3.4" stroke-linecap="round" /></svg><b>samzapy</b></span>
         <h1>${known.job ? `${known.job}-${known.id}` : ""}</h1>
-        ${state && html`<span aria-live="polite"><${State} of=${state.job.state} /></span>${since && !state.job.is_still && html`<span class="soft">for ${seconds((Date.now() - since.at_ms) / 1000)}</span>`}`}
+        ${state && html`<span aria-live="polite"><${State} of=${state.job.state} /></span>${since && !state.job.is_still && html`<span class="soft">for ${seconds((now() - since.at_ms) / 1000)}</span>`}`}
         <span class="grow" />
         ${state && html`<span class="soft live">${stale ? "" : state.job.is_still ? "from Kafka" : "live"}</span>`}
         <button onClick=${turn} aria-label=${`switch to ${theme === "dark" ? "light" : "dark"} colours`}>${theme === "dark" ? "☀" : "☾"}</button>
@@ -120,7 +106,7 @@ function App() {
       </div>
       <nav aria-label="Views">${Object.entries(VIEWS).filter(([name]) => (name !== "inside" || !state?.job.is_still) && (name !== "topics" || known.data !== false)).map(([name, text]) => html`<a key=${name} href=${`#/${name}`} aria-current=${at.name === name ? "page" : undefined}>${text}${name === "errors" && state?.job.errors ? html`<span class="count">${state.job.errors > 999 ? "999+" : state.job.errors}</span>` : ""}</a>`)}</nav>
     </div></header>
-    ${stale && html`<div class="stale" role="status">stale since ${clock(stale)}: the driver does not answer; what is below is as it was then</div>`}
+    ${stale && html`<div class="stale" role="status">stale since ${clock(stale.since)}: ${stale.why || "the driver does not answer"}${state ? ". What is below is as it was then." : ""}</div>`}
     ${refused ? html`<${Locked} error=${refused.message ? refused : null} />` : !state ? html`<main><p class="soft">…</p></main>` : html`<main>
       ${state.job.reason && html`<section class=${`card hint ${state.job.state === "PAUSED" ? "look" : "act"}`}><div class="say"><${Remedy} text=${state.job.reason[0].toUpperCase() + state.job.reason.slice(1)} /></div></section>`}
       ${(state.job.notes || []).map((note) => html`<section class="card hint know"><div>${note}</div></section>`)}

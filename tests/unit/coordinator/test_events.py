@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 from typing import Any
 
-from samzapy.coordinator.events import MAX_EVENTS, Events
+import pytest
+
+from samzapy.coordinator.events import MAX_EVENTS, MAX_OF_TASKS, Events
 from samzapy.coordinator.membership import Member, Owner
 from samzapy.coordinator.roster import Roster
 from samzapy.model.job_model import TaskModel
@@ -72,6 +74,20 @@ def test_events_have_a_limit() -> None:
 
     assert MAX_EVENTS == len(events.since())
     assert MAX_EVENTS + 5 == events.last
+
+
+@pytest.mark.parametrize("kind", ["restore", "task"])
+def test_restores_and_moves_of_many_tasks_push_no_other_events_out(kind: str) -> None:
+    events = Events(ManualClock())
+    events.add("job", "state", "the job is RUNNING")
+    for n in range(MAX_EVENTS):
+        events.add(kind, "restored", str(n))
+    events.add("container", "died", "container 0 died")
+
+    kept = events.since()
+    assert ["the job is RUNNING", *map(str, range(MAX_EVENTS - MAX_OF_TASKS, MAX_EVENTS)), "container 0 died"] == [e["text"] for e in kept]
+    assert [str(MAX_EVENTS - 1), "container 0 died"] == [e["text"] for e in events.since(events.last - 2)]
+    assert [] == events.since(events.last)
 
 
 def test_status_tells_rates_of_task_container_and_job() -> None:

@@ -144,7 +144,7 @@ def test_those_of_topics_that_are_not_read_now_are_not_discarded_with_the_others
 
 
 def test_those_that_were_not_looked_at_are_not_discarded_with_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("samzapy.ops.letters.RECENT", 2)
+    monkeypatch.setattr("samzapy.ops.letters.RECENT", 1)
     bench, _ = bench_of(tmp_path, letters=2, partitions=1)
     letters = newest_letters(settings_from_document({**_JOB, "inputs": [{"topic": "in"}]}, {}), bench.log, bench.clock)
     assert not letters.is_all

@@ -13,8 +13,10 @@ from starlette.testclient import TestClient
 
 from samzapy.coordinator.http import REQUEST_S
 from samzapy.model.states import TaskState
+from samzapy.web import frames as web_frames
+from samzapy.web.app import web_app
 from samzapy.web.frames import Streams, View, _cells, changed, make_frame
-from tests.page.staged import Stage, live
+from tests.page.staged import HEADERS, TOKEN, J, Stage, contents, live
 
 MAX_FRAME = 32 << 10
 
@@ -79,3 +81,35 @@ def test_a_stream_ends_by_itself_before_it_is_cut_however_long_its_frames_take()
     with TestClient(Starlette(routes=[Route("/stream", streams.open)])) as client:
         told = client.get("/stream").text
     assert (1, 1) == (told.count("event: frame"), told.count("event: again"))
+
+
+def test_each_frame_tells_the_drivers_time_also_one_without_news() -> None:
+    stage = Stage()
+    stage.beat()
+    ticks, times = count(0.0, REQUEST_S / 4), count(1000, 7)
+    streams = Streams(live(stage), lambda: next(ticks), lambda: next(times))
+    with TestClient(Starlette(routes=[Route("/stream", streams.open)])) as client:
+        told = client.get("/stream").text
+    frames = [orjson.loads(line.removeprefix("data: ")) for line in told.splitlines() if line.startswith("data: {") and line != "data: {}"]
+    assert [1000, 1007, 1014] == [frame["now_ms"] for frame in frames]
+
+
+def test_one_stream_too_many_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_frames, "MAX_STREAMS", 0)
+    answer = asked("")
+    assert (429, "10", "Close the page in another tab.") == (answer.status_code, answer.headers["Retry-After"], answer.json()["remedy"])
+
+
+@pytest.mark.parametrize("offset", ["9" * 5000, "x", "-1", "\u0663", "1.5"])
+def test_an_offset_that_is_no_number_is_refused(offset: str) -> None:
+    answer = asked(f"?offset={offset}")
+    assert (400, "application/problem+json") == (answer.status_code, answer.headers["Content-Type"])
+    assert "offset=" in answer.json()["detail"]
+    assert len(answer.text) < 500
+
+
+def asked(query: str) -> Any:
+    stage = Stage()
+    facts = live(stage)
+    client = TestClient(web_app(facts, facts, contents(stage), TOKEN), base_url="http://127.0.0.1:1")
+    return client.get(f"{J}/stream{query}", headers=HEADERS)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from samzapy.api.errors import OffsetOutOfRange
 from samzapy.clock import SystemClock
 from samzapy.config.secrets import _kept_out, keep_out
 from samzapy.model.dead_letter import REPLAY_OF
@@ -86,6 +87,9 @@ def test_a_value_is_cut_and_holds_no_secret(client: TestClient, stage: Stage, mo
     one = get(client, f"{AT}/visits[0]@99")
     assert (web_letters.MAX_TEXT, True, 100_017) == (len(one["value"]["text"]), one["value"]["is_cut"], one["value"]["bytes"])
     assert "hunter2" not in str(one) + str(get(client, AT))
+    stage.set_aside(98, "ValueError: x", headers=[("to", b"Bearer hunter2hunter2"), ("hunter2hunter2", b"x" * 195 + b"hunter2hunter2")])
+    one = get(client, f"{AT}/visits[0]@98")
+    assert [["to", "Bearer ***"], ["***", "x" * 195 + "***"]] == one["headers"]
 
 
 def test_a_replay_says_what_it_would_send_sends_it_once_and_is_noted(client: TestClient, stage: Stage) -> None:
@@ -168,6 +172,41 @@ def test_many_are_looked_at_from_the_newest_and_sent_back_by_the_command(client:
     assert ("visits[0]@0", False, None) == (old["origin"], old["is_known"], old["replayed_ms"])
     monkeypatch.setattr(web_letters, "MAX_CHANGE_BYTES", 1000)
     assert "samzapy dlq replay JOB.yaml --all" in post(client, "replay", 409, all=True)["remedy"]
+
+
+def test_large_ones_are_looked_at_from_the_newest_and_what_was_dealt_with_does_not_wait(client: TestClient, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(60, 600):
+        stage.set_aside(n, f"ValueError: number {n}", b"x" * 200)
+    assert 540 == post(client, "discard", error="ValueError: number")["count"]
+    monkeypatch.setattr(ops_letters, "RECENT_BYTES", 50_000)
+    monkeypatch.setattr(ops_letters, "GROWTH", 1)
+    found = get(client, f"{AT}?state=all&limit=500")
+    assert not found["is_whole"]
+    assert found["all"] < 500
+    assert {f"visits[0]@{n}" for n in range(600 - found["all"], 600)} == {row["origin"] for row in found["items"]}
+    assert 0 == found["waiting"]
+
+
+def test_traces_of_many_do_not_push_out_the_ones_that_wait(client: TestClient, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(60, 200):
+        stage.set_aside(n, f"TimeoutError: {n}")
+    assert 140 == post(client, "discard", error="TimeoutError")["count"]
+    monkeypatch.setattr(ops_letters, "RECENT", 200)
+    assert (60, 200, True) == ((found := get(client, AT))["waiting"], found["all"], found["is_whole"])
+
+
+def test_what_is_removed_while_they_are_read_is_no_reason_to_tell_the_others_wrongly(client: TestClient, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 20 == post(client, "discard", error="KeyError")["count"]
+    read, told = ops_letters.read_ranges, list[int]()
+
+    def removed_once(*args: Any) -> Any:
+        if not told:
+            told.append(1)
+            raise OffsetOutOfRange("removed")
+        return read(*args)
+
+    monkeypatch.setattr(ops_letters, "read_ranges", removed_once)
+    assert (40, 60, True) == ((found := get(client, AT))["waiting"], found["all"], found["is_whole"])
 
 
 def test_a_job_without_a_dead_letter_topic_has_none(client: TestClient, stage: Stage) -> None:

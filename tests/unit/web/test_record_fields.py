@@ -67,6 +67,13 @@ def test_it_is_decoded_in_another_process_which_stays(fields: RecordFields) -> N
     assert 3_000_000 == len(shown(fields, b"x" * 3_000_000, limit=4_000_000)[0] or "")
 
 
+def test_the_whole_text_is_searched_there(fields: RecordFields) -> None:
+    data = b"x" * 5000 + b"Needle"
+    for find, expected in (("needle", True), ("hay", False)):
+        found = fields.field("fields_of_mine:Own", "in", VALUE, data, 2, find)
+        assert (expected, "xx", True) == (found["is_found"], found["text"], found["is_cut"])
+
+
 @pytest.mark.parametrize("data", [b"crash", b"exit", b"sys", b"repr"])
 def test_what_ends_a_process_ends_that_one_once(fields: RecordFields, data: bytes) -> None:
     before = shown(fields, b"process")

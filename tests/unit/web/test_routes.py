@@ -229,8 +229,9 @@ def test_wrong_tokens_are_not_tried_for_long_and_the_runs_own_are_always_taken(s
 
 
 def test_changes_have_a_limit_but_for_the_command_line(client: TestClient) -> None:
-    for _ in range(MAX_CHANGES):
-        assert 200 == client.post(f"{J}/scale", json={"containers": 3, "dry_run": True}, headers=BEARER[OPERATE]).status_code
+    for dry_run in [True] * (MAX_CHANGES + 1) + [False] * MAX_CHANGES:
+        assert 200 == client.post(f"{J}/scale", json={"containers": 3, "dry_run": dry_run}, headers=BEARER[OPERATE]).status_code
+    assert 200 == client.post(f"{J}/scale", json={"containers": 3, "dry_run": True}, headers=BEARER[OPERATE]).status_code
     assert 429 == client.post(f"{J}/scale", json={"containers": 3}, headers=BEARER[OPERATE]).status_code
     body = json.dumps({"containers": 3}).encode()
     signed = signed_headers(TOKEN, "POST", f"{J}/scale", body, time.time())

@@ -72,8 +72,21 @@ def test_what_no_serde_reads_what_is_large_and_what_is_secret(client: TestClient
     assert (web_tap.MAX_TEXT, True, 50_002) == (len(rows[1]["value"]["text"]), rows[1]["value"]["is_cut"], rows[1]["value"]["bytes"])
     assert ("***", "9223372036854775807") == (rows[2]["value"]["text"], rows[4]["value"]["text"])
     assert "ada" == rows[0]["key"]["text"]
+    stage.feed(b"1", headers=[("to", b"Bearer hunter2hunter2"), ("hunter2hunter2", b"x" * 195 + b"hunter2hunter2")])
+    assert [["to", "Bearer ***"], ["***", "x" * 195 + "***"]] == get(client, f"{AT}?limit=1")["items"][-1]["headers"]
     stage.feed(b"", key=None)
     assert None is get(client, f"{AT}?limit=1")["items"][-1]["key"]["text"]
+
+
+@pytest.mark.parametrize("value", [b'{"pad": "%s", "end": "Needle"}' % (b"x" * 50_000), b"\xff" * 50_000 + b" Needle"])
+def test_a_text_is_found_wherever_it_stands_in_a_record(client: TestClient, stage: Stage, value: bytes) -> None:
+    stage.feed(b'{"end": "hay"}', value)
+    stage.feed(b"1", key=b"k" * 5000 + b"Needle")
+    found = get(client, f"{AT}?contains=needle")["items"]
+    assert [1, 2] == [row["offset"] for row in found]
+    assert (web_tap.MAX_TEXT, True) == (len(found[0]["value"]["text"]), found[0]["value"]["is_cut"])
+    assert all({"text", "bytes", "is_cut", "problem"} == row[part].keys() for row in found for part in ("key", "value"))
+    assert [] == get(client, f"{AT}?contains=none")["items"], "a value that is missing is no text"
 
 
 def test_one_request_reads_no_more_than_its_bounds(client: TestClient, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

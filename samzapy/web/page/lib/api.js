@@ -1,9 +1,10 @@
 // The public interface: this page is a client of it and of nothing else.
 
 import { events, patched } from "./frames.js";
+import { at_driver, told } from "./now.js";
 
 const KEY = "samzapy token";
-const AGAIN_MS = 1000, STALE_MS = 2500, LOOK_MS = 500, HIDDEN_MS = 30000; // looked at every half second: said after 3 s, and closed after 31 s, at most
+const AGAIN_MS = 1000, STALE_MS = 2500, LOOK_MS = 500, HIDDEN_MS = 30000, TYPING_MS = 300; // looked at every half second: said after 3 s, and closed after 31 s, at most
 
 /** Take the token out of the address, keep it for this tab only. */
 function takeToken() {
@@ -57,6 +58,13 @@ export const jobs = () => ask("/v1/jobs");
 export const get = (path) => ask(job + path);
 export const post = (path, body) => ask(job + path, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
 
+/** Asks once. Returns what ends that: an answer that comes after it is not taken, since another question was asked meanwhile. */
+export function once(path, take, refuse) {
+  let is_over = false;
+  get(path).then((found) => is_over || take(found), (refused) => is_over || refuse(refused));
+  return () => void (is_over = true);
+}
+
 /** Calls `ask` now, and again and again while the tab is seen. Returns what ends that. */
 export function every(ms, ask) {
   ask();
@@ -66,12 +74,15 @@ export function every(ms, ask) {
 
 /**
  * Live frames, one stream, again whenever it ends; closed while the tab is hidden for long. `show(state, news)` is called with each frame,
- * `tell(since)` with the time of the last frame when they stop coming, null when they come again. Returns {look(view), close()}.
+ * `tell({since, why})` with the time of the last frame when they stop coming, null when they come again. `why`: a refusal's own words; "": nobody
+ * answers. Returns {look(view), close()}.
  */
 export function live(view, show, tell) {
   let state = {}, last = Date.now(), cut = new AbortController(), is_over = false, hidden_since = null;
+  let wanted = view, typing = null, moved = 0, why = "", wake = () => {};
+  const say = () => tell({ since: at_driver(last), why });
   const stale = setInterval(() => {
-    if (Date.now() - last > STALE_MS) tell(last);
+    if (Date.now() - Math.max(last, moved) > STALE_MS) say(); // after another look, the driver has that long once more
     const hidden = document.visibilityState === "hidden";
     hidden_since = hidden ? hidden_since ?? Date.now() : null;
     if (hidden && Date.now() - hidden_since >= HIDDEN_MS) cut.abort();
@@ -92,37 +103,55 @@ export function live(view, show, tell) {
         const frame = JSON.parse(data);
         state = patched(state, frame);
         last = Date.now();
+        why = "";
+        told(frame.now_ms);
         tell(null);
         show(state, frame.news || []);
       }
     }
   }
 
+  const pause = () => new Promise((later) => {
+    const timer = setTimeout(later, AGAIN_MS);
+    wake = () => (clearTimeout(timer), later());
+  });
+
   async function keep() {
     while (!is_over) {
-      const began = Date.now(), before = last;
+      const began = Date.now(), before = last, looked = moved;
+      if (cut.signal.aborted) cut = new AbortController();
       try {
         if (document.visibilityState !== "hidden" || hidden_since === null) await read();
       } catch (error) {
         if (error instanceof Refused && (error.status === 401 || error.status === 403)) return show(null, [], error);
-        if (!cut.signal.aborted && last === before) tell(last); // nobody answers: known at once
+        if (!cut.signal.aborted) {
+          why = error instanceof Refused ? [error.message, error.remedy.replace(/\.$/, "")].filter(Boolean).join(". ") : "";
+          if (why || last === before) say(); // known at once
+        }
       }
-      if (cut.signal.aborted) cut = new AbortController();
-      if (Date.now() - began < AGAIN_MS) await new Promise((later) => setTimeout(later, AGAIN_MS));
+      if (moved === looked && Date.now() - began < AGAIN_MS) await pause();
     }
   }
   keep();
   return {
     look(other) {
-      if (JSON.stringify(other) !== JSON.stringify(view)) {
-        view = other;
+      if (JSON.stringify(other) === JSON.stringify(wanted)) return;
+      wanted = other;
+      clearTimeout(typing);
+      typing = setTimeout(() => {
+        if (JSON.stringify(wanted) === JSON.stringify(view)) return;
+        view = wanted;
+        moved = Date.now();
         cut.abort();
-      }
+        wake();
+      }, TYPING_MS);
     },
     close() {
       is_over = true;
+      clearTimeout(typing);
       clearInterval(stale);
       cut.abort();
+      wake();
     },
   };
 }

@@ -1,4 +1,6 @@
-// Numbers, durations and times as people read them. Pure: values in, text out.
+// Numbers, durations and times as people read them. Values in, text out.
+
+import { now } from "./now.js";
 
 const whole = new Intl.NumberFormat("en");
 
@@ -53,7 +55,7 @@ export function clock(ms) {
 /** The time of day, and the day if it is not this one. */
 export function when(ms) {
   const d = new Date(ms);
-  return d.toDateString() === new Date().toDateString() ? clock(ms) : `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${clock(ms)}`;
+  return d.toDateString() === new Date(now()).toDateString() ? clock(ms) : `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${clock(ms)}`;
 }
 
 /** The beginning of a text. */

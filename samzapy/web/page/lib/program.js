@@ -31,6 +31,12 @@ export function paces(history) {
   return Object.fromEntries(Object.entries(last.counts).filter(([id]) => id in first.counts).map(([id, now]) => [id, now.map((n, i) => (n < 0 ? null : Math.max(0, n - first.counts[id][i]) / seconds))]));
 }
 
+/** The counts of the last frames with this one: also of one without news of them, in which all stand still. Pure. */
+export function noted(history, at, counts) {
+  const before = history.filter((h) => h.at <= at && at - h.at < RECENT_MS), last = before[before.length - 1];
+  return counts && last?.at !== at ? [...before, { at, counts }] : before;
+}
+
 const cut = (text, n) => (text.length > n ? text.slice(0, n - 1) + "…" : text);
 
 function said(o, counts, pace) {
@@ -41,10 +47,10 @@ function said(o, counts, pace) {
   return parts.join(" ");
 }
 
-export function Program({ operators, counts }) {
+/** `at`: when the counts were told. */
+export function Program({ operators, counts, at: at_ms }) {
   const history = useRef([]), shown = operators.slice(0, MAX), { placed: at, width, height } = placed(shown);
-  const last = history.current[history.current.length - 1];
-  if (counts && last?.counts !== counts) history.current = [...history.current, { at: Date.now(), counts }].filter((h) => Date.now() - h.at < RECENT_MS);
+  history.current = noted(history.current, at_ms, counts);
   const pace = paces(history.current);
   const line = (a, b, kind) => html`<path key=${`${a.id} ${b.id}`} class=${kind} d=${`M${a.x + W},${a.y + H / 2} C${a.x + W + BETWEEN / 2},${a.y + H / 2} ${b.x - BETWEEN / 2},${b.y + H / 2} ${b.x},${b.y + H / 2}`} />`;
   return html`<section class="card graph program"><h2>The program</h2><svg role="img" aria-label=${`the program: ${shown.map((o) => `${o.kind} ${o.name}`).join(", ")}`} width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>

@@ -1,14 +1,14 @@
 // The configuration: each key, its value, and where that comes from; what differs from another run's, or from the job file as it is now.
 
 import { useEffect, useState } from "../vendor/hooks.js";
-import { get } from "../lib/api.js";
+import { once } from "../lib/api.js";
 import { when } from "../lib/format.js";
 import { html } from "../lib/parts.js";
 import { Changes } from "./runs.js";
 
 function Compared({ run_id, against }) {
   const [found, setFound] = useState(null), [error, setError] = useState(null);
-  useEffect(() => (setFound(null), setError(null), void get(`/runs/${run_id}?against=${encodeURIComponent(against)}`).then(setFound, setError)), [run_id, against]);
+  useEffect(() => (setFound(null), setError(null), once(`/runs/${run_id}?against=${encodeURIComponent(against)}`, setFound, setError)), [run_id, against]);
   if (error) return html`<p class="bad">${error.message}</p>`;
   if (!found) return html`<p class="soft">…</p>`;
   if (found.problem) return html`<p class="warn">${found.problem}</p>`;
@@ -17,9 +17,10 @@ function Compared({ run_id, against }) {
 }
 
 export function Config({ view, look, run_id }) {
-  const [rows, setRows] = useState(null), [runs, setRuns] = useState([]), [all, setAll] = useState(false);
-  useEffect(() => void get("/config").then((found) => setRows(found.items), () => setRows([])), []);
-  useEffect(() => void get("/runs").then((found) => setRuns(found.items), () => setRuns([])), [run_id]);
+  const [rows, setRows] = useState(null), [runs, setRuns] = useState([]), [all, setAll] = useState(false), [error, setError] = useState(null);
+  useEffect(() => once("/config", (found) => (setRows(found.items), setError(null)), setError), [run_id]);
+  useEffect(() => once("/runs", (found) => setRuns(found.items), () => setRuns([])), [run_id]);
+  if (error) return html`<section class="card"><p class="bad">${error.message} ${error.remedy}</p></section>`;
   if (rows === null) return html`<p class="soft">…</p>`;
   const find = view.find || "", shown = rows.filter((r) => (all || r.from !== "default") && `${r.key} ${r.value}`.toLowerCase().includes(find.toLowerCase()));
   const others = runs.filter((r) => r.run_id !== run_id);

@@ -1,7 +1,7 @@
 // Dead letters: the newest, found and chosen, one with its record, sent back or discarded.
 
 import { useEffect, useState } from "../vendor/hooks.js";
-import { get } from "../lib/api.js";
+import { get, once } from "../lib/api.js";
 import { Dialog } from "../lib/dialog.js";
 import { brief, moment, number, when } from "../lib/format.js";
 import { Command, Copy, html } from "../lib/parts.js";
@@ -16,7 +16,7 @@ export const Shown = ({ of }) => html`${of.text == null ? html`<span class="soft
 
 function Letter({ which }) {
   const [one, setOne] = useState(null), [error, setError] = useState(null);
-  useEffect(() => void get(`/dead-letters/${encodeURIComponent(which)}`).then(setOne, setError), [which]);
+  useEffect(() => once(`/dead-letters/${encodeURIComponent(which)}`, setOne, setError), [which]);
   if (error) return html`<p class="bad">${error.message}</p>`;
   if (!one) return html`<p class="soft">…</p>`;
   const line = `samzapy dlq show JOB.yaml ${one.number}`;
@@ -48,7 +48,7 @@ export function Letters({ may, set_aside, view, look }) {
   const waiting = found.items.filter((l) => !l.replayed_ms && !l.discarded_ms).map((l) => l.number), all = waiting.length > 0 && waiting.every((n) => chosen.includes(n));
   const is_empty = found.all === 0;
   return html`<section class="card"><h2>Dead letters${is_empty ? "" : `: ${number(found.waiting)} of ${number(found.all)} wait`}</h2>
-    ${is_empty ? html`<p>None. ${found.strangers ? `${number(found.strangers)} ${found.strangers === 1 ? "record" : "records"} in ${found.topic} came from elsewhere and cannot be read as dead letters.` : ""}</p>` : html`
+    ${is_empty ? html`<p>${found.is_whole ? "None." : html`None among the newest records of ${found.topic}; <code>samzapy dlq list JOB.yaml</code> looks at all.`} ${found.strangers ? `${number(found.strangers)} ${found.strangers === 1 ? "record" : "records"} in ${found.topic} came from elsewhere and cannot be read as dead letters.` : ""}</p>` : html`
     <div class="groups">${found.groups.map((g) => html`<button key=${g.error} class=${`plain group ${view.error === g.error ? "is-on" : ""}`} aria-pressed=${view.error === g.error} onClick=${() => look({ error: view.error === g.error ? "" : g.error, offset: 0 })}><b>${g.error}</b> ${number(g.count)} <span class="soft">${g.waiting !== g.count ? `${number(g.waiting)} wait, ` : ""}last ${when(g.last_ms)}</span></button>`)}</div>
     <div class="tools"><label>find <input type="search" maxlength="200" value=${view.find || ""} placeholder="in key, value, error, record" onInput=${(e) => look({ find: e.target.value, offset: 0 })} /></label>
       <label><input type="checkbox" checked=${view.state === "all"} onChange=${() => look({ state: view.state === "all" ? "" : "all", offset: 0 })} /> also those sent back or discarded</label>

@@ -67,7 +67,7 @@ export function Overview({ state, series, graph, recent }) {
         <td class="soft">${r.source}: ${r.reason}</td></tr>`)}</tbody></table></div>
       ${job.restores > restores.length && html`<p class="soft">and ${number(job.restores - restores.length)} more stores: see <a href="#/tasks?find=RESTORING">all tasks that restore</a></p>`}</section>`}
     <section class="card graph"><h2>What flows</h2>${graph ? html`<${Graph} graph=${graph} rates=${rates} job=${job} of_whom=${of_whom} />` : html`<p class="soft">${state.locked ? "needs a token" : "…"}</p>`}</section>
-    ${graph?.operators.length > 0 && html`<${Program} operators=${graph.operators} counts=${state.operators} />`}
+    ${graph?.operators.length > 0 && html`<${Program} operators=${graph.operators} counts=${state.operators} at=${state.now_ms} />`}
     ${!job.is_still && html`<div class="split">
       <section class="card"><h2>Containers</h2><div class="scroll"><table class="cards">
         <thead><tr><th>container</th><th>state</th><th>where</th><th class="n">tasks</th><th>its time</th></tr></thead>

@@ -1,8 +1,9 @@
 // The last runs: how each began and ended, who ended it, what it did and what its configuration changed.
 
 import { useEffect, useState } from "../vendor/hooks.js";
-import { every, get } from "../lib/api.js";
+import { every, get, once } from "../lib/api.js";
 import { brief, moment, number, seconds, when } from "../lib/format.js";
+import { now } from "../lib/now.js";
 import { State, html } from "../lib/parts.js";
 import { EventList } from "./timeline.js";
 
@@ -11,7 +12,7 @@ export const Changes = ({ rows }) => html`<div class="scroll"><table class="card
 
 function Run({ id }) {
   const [run, setRun] = useState(null), [error, setError] = useState(null);
-  useEffect(() => void get(`/runs/${encodeURIComponent(id)}`).then(setRun, setError), [id]);
+  useEffect(() => once(`/runs/${encodeURIComponent(id)}`, setRun, setError), [id]);
   if (error) return html`<p class="bad">${error.message}</p>`;
   if (!run) return html`<p class="soft">…</p>`;
   return html`<div>
@@ -39,7 +40,7 @@ export function Runs({ view, look, job }) {
     <thead><tr><th>began</th><th>started by</th><th>outcome</th><th>ended by</th><th class="n">ran for</th><th class="n">processed</th><th class="n">restarts</th><th class="n" title="keys of the configuration that differ from the run before">keys changed</th><th></th></tr></thead>
     <tbody>${runs.map((r) => html`<tr key=${r.run_id}><td class="nw" title=${moment(r.began_ms)}>${when(r.began_ms)}</td><td class="nw">${r.started_by}</td>
       <td class="nw">${r.outcome ? html`<${State} of=${r.outcome} /> <span title=${moment(r.ended_ms)}>${when(r.ended_ms)}</span>` : html`<${State} of=${r.run_id === run_id ? job.state : "RUNNING"} />`}</td><td class="cut">${r.ended_by || (r.outcome ? "" : "–")}${r.error && html`<div class="bad">${brief(r.error)}</div>`}</td>
-      <td class="n">${seconds(((r.ended_ms || Date.now()) - r.began_ms) / 1000)}</td><td class="n">${number(r.counts.processed)}</td><td class="n">${number(r.counts.restarts)}</td><td class="n">${r.changes ?? "–"}</td>
+      <td class="n">${seconds(((r.ended_ms || now()) - r.began_ms) / 1000)}</td><td class="n">${number(r.counts.processed)}</td><td class="n">${number(r.counts.restarts)}</td><td class="n">${r.changes ?? "–"}</td>
       <td><button class="plain" aria-expanded=${view.open === r.run_id} onClick=${() => look({ open: view.open === r.run_id ? "" : r.run_id })}>show</button></td></tr>
       ${view.open === r.run_id && html`<tr key=${r.run_id + "open"}><td colspan="9"><${Run} id=${r.run_id} /></td></tr>`}`)}</tbody></table></div></section>`;
 }

@@ -1,7 +1,10 @@
 // What happened: lanes of states, marks of events, the lag below, and the same as a list.
 
 import { useEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
+import { every, get } from "../lib/api.js";
 import { clock, moment, number, rate, seconds, short } from "../lib/format.js";
+import { joined } from "../lib/kept.js";
+import { now } from "../lib/now.js";
 import { html } from "../lib/parts.js";
 
 const MARKS = { died: "✖", failed: "✖", launched: "▹", named: "▸", moved: "⇄", restored: "↻", scale: "◆", restart: "◆", stop: "◆", pause: "◆", resume: "◆", commit: "◆", profile: "◆", trace: "◆", held: "‖", fenced: "┄", state: "●", hint: "▲" };
@@ -87,9 +90,14 @@ function Plot({ series, from, to }) {
     <div class="plot" ref=${place} role="img" aria-label=${`behind ${number(series[series.length - 1]?.lag)} records now`} />`;
 }
 
+const FINE_MINUTES = 10, COARSE = "/series?step=30", COARSE_MS = 30000; // the curves of longer spans have a point each half minute
+
 export function Timeline({ events, commits, series }) {
-  const [minutes, setMinutes] = useState(events.length && Date.now() - events[0].at_ms < 120000 ? 2 : 10), [kinds, setKinds] = useState(Object.keys(KINDS));
-  const to = Math.max(Date.now() - 1000, ...events.slice(-1).map((e) => e.at_ms)), from = to - minutes * 60000;
+  const [minutes, setMinutes] = useState(events.length && now() - events[0].at_ms < 120000 ? 2 : 10), [kinds, setKinds] = useState(Object.keys(KINDS));
+  const to = Math.max(now() - 1000, ...events.slice(-1).map((e) => e.at_ms)), from = to - minutes * 60000;
+  const [coarse, setCoarse] = useState([]), is_long = minutes > FINE_MINUTES;
+  useEffect(() => (is_long ? every(COARSE_MS, () => get(COARSE).then((found) => setCoarse(found.items), () => {})) : undefined), [is_long]);
+  const points = useMemo(() => (is_long ? joined(coarse, series) : series), [is_long, coarse, series]);
   const shown = useMemo(() => events.filter((e) => kinds.includes(e.kind)), [events, kinds]);
   const told = new Set(events.map((e) => e.state)), states = Object.keys(COLOURS).filter((s) => told.has(s));
   const marks = [...new Map(shown.slice(-300).filter((e) => WORDS[e.what]).map((e) => [WORDS[e.what], MARKS[e.what]]))];
@@ -100,7 +108,7 @@ export function Timeline({ events, commits, series }) {
       <${Lanes} events=${events} commits=${commits} from=${from} to=${to} />
       <div class="keys">${states.map((s) => html`<span><i style=${{ background: COLOURS[s] }} />${s.toLowerCase()}</span>`)}<span><i style=${{ background: "var(--commit)" }} />a commit, of the job's last 256: the higher, the longer</span><span>✖ died</span><span>⇄ a task was moved to it</span><span>↻ restored</span><span>◆ asked for by a person</span></div>
     </section>
-    <section class="card"><h2>Records behind, and records in per second</h2><${Plot} series=${series} from=${from} to=${to} /></section>
+    <section class="card"><h2>Records behind, and records in per second</h2><${Plot} series=${points} from=${from} to=${to} /></section>
     <section class="card"><h2>Events</h2>
       <div class="tools">${Object.entries(KINDS).map(([kind, text]) => html`<label><input type="checkbox" checked=${kinds.includes(kind)} onChange=${() => setKinds(kinds.includes(kind) ? kinds.filter((k) => k !== kind) : [...kinds, kind])} /> ${text}</label>`)}</div>
       ${marks.length > 0 && html`<div class="keys">${marks.map(([words, mark]) => html`<span>${mark} ${words}</span>`)}</div>`}
