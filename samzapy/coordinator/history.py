@@ -140,7 +140,11 @@ class History:
         return roster.stop_asked_by or "itself: all its work was done"
 
     def _events(self) -> list[dict[str, Any]]:
-        events = [e for e in self._roster.events.since() if e["kind"] in KINDS][-MAX_EVENTS:]
+        told = [e for e in self._roster.events.since() if e["kind"] in KINDS]
+        restores, others = [e for e in told if e["kind"] == RESTORE], [e for e in told if e["kind"] != RESTORE]
+        # A job with many tasks restores so many stores at once that they would leave no room for deaths and states.
+        restores = restores[-max(MAX_EVENTS // 4, MAX_EVENTS - len(others)) :]
+        events = sorted([*others[len(restores) - MAX_EVENTS :], *restores], key=lambda e: int(e["n"]))
         return [
             {name: event.get(name) for name in ("n", "at_ms", "kind", "what", "container", "state") if event.get(name) is not None}
             | {"text": self._facts.hide(event["text"])[:MAX_EVENT_TEXT]}

@@ -157,7 +157,8 @@ class DeadLetters:
             raise InDoubt(f"it is not known whether the last of them were dealt with: {error.message}", AGAIN) from error
         except BaseException as error:
             fenced = abort_open(producer)
-            if isinstance(error, NotAuthorized):  # measured: of a transaction that began nowhere, the broker answers an abort as if it were fenced
+            # Of a transaction that began nowhere the broker answers an abort as if it were fenced: test_a_command_that_needs_more_than_the_job_names_it.
+            if isinstance(error, NotAuthorized):
                 topics, doing = ({e.letter.origin.topic for e in waiting}, REPLAYING) if send == self._send else ({self._job.dead_letter_topic}, DISCARDING)
                 raise also_needed(error, WRITE, topics, doing, self._log) from error
             if fenced is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from samzapy.coordinator.events import CONTAINER, RESTORE
 from samzapy.coordinator.history import RunFacts
 from samzapy.coordinator.settings import Process
 from samzapy.model.process_end import killed_by
@@ -55,6 +56,18 @@ def test_a_run_tells_how_it_was_started_and_who_ended_it() -> None:
     counts = {"processed": 6, "sent": 0, "skipped": 0, "dead_letters": 0, "too_late": 0, "commits": 1, "restarts": 0}
     assert counts == told.counts, "1 + 1 by heartbeat, 5 in the last report"
     assert {"container 0 runs as process 7 on h", "the job is FINISHED"} <= {str(e["text"]) for e in told.events}
+
+
+def test_a_run_with_many_restores_still_tells_of_a_death() -> None:
+    with stage() as run:
+        run.await_launch(1)
+        for kind, what, times in ((CONTAINER, "died", 1), (RESTORE, "restored", 400), (CONTAINER, "begun", 60)):
+            for n in range(times):
+                run.coordinator.roster.events.add(kind, what, f"{what} {n}")
+        kept = run.coordinator.history.record().events
+    assert "died 0" in {e["text"] for e in kept}
+    assert (200, sorted(int(e["n"]) for e in kept)) == (len(kept), [int(e["n"]) for e in kept])
+    assert "restored 399" in {e["text"] for e in kept}
 
 
 def test_a_run_that_failed_tells_the_error_without_secrets() -> None:
