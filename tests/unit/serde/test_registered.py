@@ -283,6 +283,46 @@ def test_a_schema_that_refers_to_others_is_read_with_them(registry: Registry, tm
     assert serde(registry, tmp_path).decode(b"\0" + number.to_bytes(4, "big") + b"\x08Rome") == {"at": {"city": "Rome"}}
 
 
+@pytest.mark.parametrize("at_top", [["null", "shop.Place"], {"type": "array", "items": "shop.Place"}], ids=repr)
+def test_a_schema_may_be_nothing_but_references(registry: Registry, tmp_path: Path, at_top: Any) -> None:
+    registry.add("place", {"type": "record", "name": "shop.Place", "fields": [{"name": "city", "type": "string"}]})
+    registry.add("buys-value", at_top, references=[{"name": "shop.Place", "subject": "place", "version": 1}])
+    value = [{"city": "Rome"}] if isinstance(at_top, dict) else {"city": "Rome"}
+    with SchemaRegistryClient({"url": registry.url}) as client:
+        context = SerializationContext("buys", MessageField.VALUE)
+        ours = serde(registry, tmp_path)
+        assert ours.decode(ours.encode(value)) == value == AvroDeserializer(client)(ours.encode(value), context)
+
+
+@pytest.mark.parametrize("base", [{}, {"$id": "http://shop.example/user.json"}], ids=["", "$id"])
+def test_a_json_schema_that_refers_to_others_is_written_with_them(registry: Registry, tmp_path: Path, base: dict[str, str]) -> None:
+    registry.add("city", {"type": "string", "minLength": 3}, kind="JSON")
+    refers = [{"name": "city.json", "subject": "city", "version": 1}]
+    registry.add("place", {"type": "object", "properties": {"city": {"$ref": "city.json"}}}, kind="JSON", references=refers)
+    user = {**base, "type": "object", "properties": {"at": {"$ref": "place.json"}}}
+    registry.add("buys-value", user, kind="JSON", references=[{"name": "place.json", "subject": "place", "version": 1}])
+    ours = serde(registry, tmp_path)
+    assert ours.decode(ours.encode({"at": {"city": "Rome"}})) == {"at": {"city": "Rome"}}
+    with pytest.raises(SerdeError, match=r"\$\.at\.city"):
+        ours.encode({"at": {"city": "Ro"}})
+
+
+def test_what_a_json_schema_refers_to_and_nobody_has_is_named(registry: Registry, tmp_path: Path) -> None:
+    registry.add("buys-value", {"type": "object", "properties": {"at": {"$ref": "place.json"}}}, kind="JSON")
+    with pytest.raises(SerdeError, match=r"the schema refers to place\.json, which is not in it"):
+        serde(registry, tmp_path).encode({"at": 1})
+
+
+@pytest.mark.parametrize("path", ["/wrong", "/wrong/path"])
+def test_a_wrong_path_blames_no_record(registry: Registry, path: str) -> None:
+    """Its server answers it with 404, and so do others in JSON; a schema that is not there is 40403."""
+    found = ConfluentRegistry(registry.url + path, {})
+    for ask in (lambda: found.by_id(1), lambda: found.newest("buys-value"), lambda: found.id_of("buys-value", "AVRO", '"long"')):
+        with pytest.raises(RegistryUnreachable, match=r"HTTP 404.*Check `schema_registry\.url`"):
+            ask()
+    assert ConfluentRegistry(registry.url, {}).by_id(1) is None
+
+
 @pytest.mark.parametrize("deep", [False, True], ids=["", "of a reference"])
 @pytest.mark.parametrize(("subject", "version"), [("place", 2), ("gone", 1)])
 def test_a_schema_whose_reference_is_missing_is_told_as_that(registry: Registry, tmp_path: Path, subject: str, version: int, deep: bool) -> None:
