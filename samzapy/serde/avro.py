@@ -17,6 +17,7 @@ from fastavro.read import SchemaResolutionError
 from fastavro.schema import SchemaParseException
 
 from samzapy.api.errors import ConfigurationError, SerdeError
+from samzapy.config.key_schema import why_no_key
 from samzapy.serde.avro_bounds import Bounds
 from samzapy.serde.avro_defaults import copied, put_defaults
 from samzapy.serde.avro_fit import Checks, refuse_changed, refuse_misfit
@@ -59,6 +60,7 @@ class AvroSchema:
 
     Attributes:
         layout: another text means that values are other bytes, or that these mean something else.
+        why_no_key: why values cannot be keys of state; "" if they can.
 
     Args:
         document: the schema as JSON's objects.
@@ -76,6 +78,7 @@ class AvroSchema:
             fastavro.parse_schema(each, named_schemas=types, expand=False)
         parsed = fastavro.parse_schema(document, named_schemas=types, expand=False)
         self.layout = f"Avro {hashlib.sha256(orjson.dumps(_shape(parsed, {}), option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]}"
+        self.why_no_key = why_no_key(document)
         self._types = types
         self._is_filled_with_mutables = put_defaults(parsed, types)
         self._parsed = _marked(parsed, types)
@@ -162,7 +165,11 @@ def _refuse_large(data: bytes) -> None:
 
 
 class AvroSerde:
-    """Values of one Avro schema, written and read with fastavro."""
+    """Values of one Avro schema, written and read with fastavro.
+
+    Attributes:
+        why_no_key: why its values cannot be keys of state; "" if they can.
+    """
 
     key_order = "bytes"
     has_prefixes = False
@@ -170,7 +177,7 @@ class AvroSerde:
     def __init__(self, name: str, schema: AvroSchema) -> None:
         self.name = name
         self._schema = schema
-        self.layout = schema.layout
+        self.layout, self.why_no_key = schema.layout, schema.why_no_key
 
     def encode(self, value: Any) -> bytes:
         """The value's Avro bytes; fields that the schema does not have are refused, absent ones take their default."""
