@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,12 +18,14 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft7Validator
 
 from samzapy.api.errors import ConfigurationError, NotAuthenticated, RegistryUnreachable, SerdeError
 from samzapy.config.document import settings_from_document
 from samzapy.config.schema import Settings
 from samzapy.kafka.schema_registry import LOGIN_WAITS_S, MAX_ANSWER_BYTES, ConfluentRegistry
 from samzapy.memory import resident_bytes
+from samzapy.serde.json_schema import JsonSchema
 from samzapy.serde.registered import MAX_FORMS, Schemas
 from samzapy.wiring.serdes import VALUE, Serdes
 from tests.registry import Registry
@@ -311,6 +314,36 @@ def test_what_a_json_schema_refers_to_and_nobody_has_is_named(registry: Registry
     registry.add("buys-value", {"type": "object", "properties": {"at": {"$ref": "place.json"}}}, kind="JSON")
     with pytest.raises(SerdeError, match=r"the schema refers to place\.json, which is not in it"):
         serde(registry, tmp_path).encode({"at": 1})
+
+
+@pytest.mark.parametrize(
+    ("items", "are_unique"),
+    [
+        ([1, 1.0], False), ([True, 1], True), ([0, False], True), ([{"a": 1, "b": [2]}, {"b": [2.0], "a": 1}], False), ([{"a": 1}, {"a": True}], True),
+        ([[1], {"a": 1}, "1", None, 1], True), ([[1, 2], [2, 1]], True), ([None, None], False), (["a", "a"], False), ([], True), ("aa", True),
+    ],
+)  # fmt: skip
+def test_items_are_unique_as_the_package_has_it(items: Any, are_unique: bool) -> None:
+    schema = {"uniqueItems": True}
+    assert are_unique is Draft7Validator(schema).is_valid(items)
+    if are_unique:
+        JsonSchema(schema).check(items)
+    else:
+        with pytest.raises(ValueError, match=r"\$: an item is there twice"):
+            JsonSchema(schema).check(items)
+
+
+def test_unique_items_are_not_compared_each_with_each() -> None:
+    """Twice as many objects take twice as long, not four times."""
+    checked = JsonSchema({"items": {"uniqueItems": True}})
+    few, many = ([[{"a": number} for number in range(count)]] for count in (100, 800))
+
+    def seconds(value: Any) -> float:
+        start = time.process_time()
+        checked.check(value)
+        return time.process_time() - start
+
+    assert min(seconds(many) for _ in range(3)) < 30 * min(seconds(few) for _ in range(3))
 
 
 @pytest.mark.parametrize("path", ["/wrong", "/wrong/path"])
