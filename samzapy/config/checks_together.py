@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from samzapy.config import spark_keys
+from samzapy.config import key_schema, spark_keys
 from samzapy.config.fields import CLASS, MAX_STORE_NAME, STORE_NAME, foreign_letter, suggested_name
 from samzapy.config.kafka_check import check_kafka
 from samzapy.config.key_errors import Finding
@@ -64,12 +64,14 @@ def _nul_characters(value: Any, path: Route) -> Iterator[Finding]:
 
 
 def check_avro_files(document: Mapping[str, Any], folders: Sequence[Path]) -> Iterator[Finding]:
-    """Schema files that are in none of the folders, or hold no JSON."""
+    """Schema files that are in none of the folders, or hold no JSON; and those of keys of stores whose equal values have several forms in bytes."""
     for path, name in serdes(document):
         file = schema_file(name) if is_registered(name) else name.removeprefix("avro:") if name.startswith("avro:") else ""
         wrong = _wrong_schema(file, folders) if file else None
         if wrong:
             yield Finding(path, *wrong)
+        elif path[0] == "stores" and path[-1] == "key" and (why := key_schema.why_no_key_file(name, folders)):
+            yield Finding(path, f"values of {name} cannot be keys of a store: {why}, and state is found by the bytes of its key", key_schema.REMEDY)
 
 
 def _wrong_schema(file: str, folders: Sequence[Path]) -> tuple[str, str] | None:

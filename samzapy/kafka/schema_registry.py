@@ -27,7 +27,7 @@ RETRIES = {"max.retries": 2, "retries.wait.ms": 200, "retries.max.wait.ms": 1000
 MAX_SCHEMA_BYTES = 1 << 20
 MAX_ANSWER_BYTES = 8 << 20  # JSON may write a character of a schema as six
 MAX_NAMED = 100  # schemas that one schema refers to, and those to others
-NOT_FOUND = 404
+NO_SUCH_THING = (40401, 40402, 40403)  # a subject, a version, a schema; a path that no registry has is 404 alone
 NO_LOGIN = (401, 403)
 REFUSED = (409, 422)  # not compatible; no schema
 AVRO = "AVRO"
@@ -115,22 +115,22 @@ class ConfluentRegistry:
         if not isinstance(kind, str):
             raise TypeError("an answer without the kind of a schema")
         text = _document(schema.schema_str, kind)
-        named: dict[tuple[str, int], str] = {}
+        named: dict[tuple[str, int, str], str] = {}
         try:
             self._follow(schema, named)
         except _Missing as missing:
             return RegisteredSchema(number, kind, text, missing=str(missing))
-        return RegisteredSchema(number, kind, text, tuple(named.values()))
+        return RegisteredSchema(number, kind, text, tuple(named.values()), names=tuple(name for _, _, name in named))
 
-    def _follow(self, schema: Any, named: dict[tuple[str, int], str]) -> None:
+    def _follow(self, schema: Any, named: dict[tuple[str, int, str], str]) -> None:
         """The schemas that one refers to, and those to others; each after those that it needs."""
         for reference in schema.references or ():
-            place = (str(reference.subject), int(reference.version))
+            place = (str(reference.subject), int(reference.version), str(reference.name))
             if place not in named:
                 if len(named) >= MAX_NAMED:
                     raise ValueError(f"a schema with more than {MAX_NAMED} references")
                 named[place] = ""  # so that a circle ends
-                found = self._referred(*place)
+                found = self._referred(*place[:2])
                 self._follow(found, named)
                 del named[place]  # after what it needs
                 named[place] = _document(found.schema_str, found.schema_type or AVRO)
@@ -238,8 +238,8 @@ class _Missing(Exception):
 
 
 def _is_no_such_thing(error: Any) -> bool:
-    """A registry's own answer: a wrong address has a page of another kind."""
-    return bool(error.http_status_code == NOT_FOUND and error.error_code not in (None, -1))
+    """A registry's own answer: at a wrong address a server may answer in JSON, too."""
+    return error.error_code in NO_SUCH_THING
 
 
 # Answers are looked at while they are asked for, so that one that is none of a registry's blames no record, and is asked for again.

@@ -17,6 +17,7 @@ class RegisteredSchema:
         kind: AVRO, JSON or PROTOBUF.
         text: the schema itself.
         named: the schemas that it refers to, each before those that need it.
+        names: what `named` are called where they are referred to, in the same order: in JSON Schema that is what a `$ref` says.
         missing: a schema that it refers to and the registry does not have, as "version 2 of subject place"; then it cannot be used.
     """
 
@@ -25,6 +26,7 @@ class RegisteredSchema:
     text: str
     named: tuple[str, ...] = ()
     missing: str = ""
+    names: tuple[str, ...] = ()
 
 
 class SchemaRegistry(Protocol):

@@ -17,8 +17,12 @@ from fastavro.read import SchemaResolutionError
 from fastavro.schema import SchemaParseException
 
 from samzapy.api.errors import ConfigurationError, SerdeError
-from samzapy.serde.avro_fit import Checks, refuse_infinite, refuse_misfit
-from samzapy.serde.avro_walk import Skips, Walk
+from samzapy.config.key_schema import why_no_key
+from samzapy.serde.avro_bounds import Bounds
+from samzapy.serde.avro_defaults import copied, put_defaults
+from samzapy.serde.avro_fit import Checks, refuse_changed, refuse_misfit
+from samzapy.serde.avro_pair import Pair
+from samzapy.serde.avro_walk import Skip, Skips, Walk
 from samzapy.serde.basic import shown
 
 _write, _read = fastavro.schemaless_writer, fastavro.schemaless_reader  # bound here: a task may put others in their place
@@ -28,6 +32,7 @@ MAX_AVRO_BYTES = 16 << 20
 ENCODE_ERRORS = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, EOFError, RecursionError)
 DECODE_ERRORS = (*ENCODE_ERRORS, SchemaResolutionError)
 NO_SCHEMA = (SchemaParseException, ValueError, TypeError, LookupError, RecursionError, AttributeError)
+Reading = tuple[Skip, Any, Any, bool]  # what walks the bytes; by which schema they were written; as which they are read; whether lists are filled in
 _REMEDY = "Name a file with an Avro schema in JSON: `avro:schemas/user.avsc`."
 
 
@@ -55,6 +60,7 @@ class AvroSchema:
 
     Attributes:
         layout: another text means that values are other bytes, or that these mean something else.
+        why_no_key: why values cannot be keys of state; "" if they can.
 
     Args:
         document: the schema as JSON's objects.
@@ -67,50 +73,103 @@ class AvroSchema:
     kind = "AVRO"
 
     def __init__(self, document: Any, named: Sequence[Any] = ()) -> None:
-        skips, checks, types = Skips(), Checks(), dict[str, Any]()
+        types = dict[str, Any]()
         for each in named:
-            parsed = fastavro.parse_schema(each, named_schemas=types, expand=False)
-            skips.of(parsed)
-            checks.of(parsed)
-        self._parsed = fastavro.parse_schema(document, named_schemas=types, expand=False)
-        self._skip = skips.of(self._parsed)
-        self._fits = checks.of(self._parsed)
-        self.layout = f"Avro {hashlib.sha256(orjson.dumps(_shape(self._parsed, {}), option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]}"
+            fastavro.parse_schema(each, named_schemas=types, expand=False)
+        parsed = fastavro.parse_schema(document, named_schemas=types, expand=False)
+        self.layout = f"Avro {hashlib.sha256(orjson.dumps(_shape(parsed, {}), option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]}"
+        self.why_no_key = why_no_key(document)
+        self._types = types
+        self._is_filled_with_mutables = put_defaults(parsed, types)
+        self._parsed = _marked(parsed, types)
+        self._skip = Skips(types).of(parsed)
+        self._fits = Checks(types).of(parsed)
+        self._is_walked = Bounds(types).can_be_beyond(parsed)
+        self._by: dict[AvroSchema, Reading] = {}
 
     def write(self, out: io.BytesIO, value: Any) -> None:
-        """Raises one of ENCODE_ERRORS; fields that the schema does not have are refused, absent ones take their default."""
+        """Write a value at the end of `out`; fields that the schema does not have are refused, absent ones take their default.
+
+        Raises:
+            One of ENCODE_ERRORS: the value is none of the schema's, would be read as another one, or could not be read.
+        """
+        begin = out.tell()
         if self._fits(value):
             _write(out, self._parsed, value, strict_allow_default=True)
+            if self._is_walked or out.tell() > MAX_AVRO_BYTES:
+                self._refuse_unreadable(out, begin)
             return
         refuse_misfit(value, self._parsed)
-        begin = out.tell()
         _write(out, self._parsed, value, strict_allow_default=True)
+        self._refuse_unreadable(out, begin)
+        end = out.tell()
         out.seek(begin)
-        refuse_infinite(value, _read(out, self._parsed, None))
+        refuse_changed(value, _read(out, self._parsed, None))
+        out.seek(end)
+
+    def _refuse_unreadable(self, out: io.BytesIO, begin: int) -> None:
+        """Raises ValueError: `read` would not take what was written from `begin` on."""
+        data = out.getvalue()
+        try:
+            _refuse_large(data)
+            self._skip(Walk(data), begin)
+        except ValueError as error:
+            raise ValueError(f"it could not be read back: {error}") from None
 
     def read(self, data: bytes, at: int = 0, wanted: AvroSchema | None = None) -> Any:
         """The value of this schema that begins there and ends where the data ends, as a value of the schema `wanted`, if one is. Raises one of DECODE_ERRORS."""
         if len(data) > MAX_AVRO_BYTES:
-            raise ValueError(f"{len(data)} bytes, more than {MAX_AVRO_BYTES}")
-        end = self._skip(Walk(data), at)
+            _refuse_large(data)
+        skip, written, by, is_filled = (self._skip, self._parsed, None, False) if wanted is None else self._by.get(wanted) or self._reading(wanted)
+        end = skip(Walk(data), at)
         if end != len(data):
             raise ValueError(f"{len(data) - end} bytes follow the value")
         source = io.BytesIO(data)
         if at:
             source.seek(at)
-        if wanted is None:
-            return _read(source, self._parsed, None)
         try:
-            return _read(source, self._parsed, wanted._parsed)
+            found = _read(source, written, by)
         except SchemaResolutionError as error:
-            written, read = _record_name(self._parsed), _record_name(wanted._parsed)
-            if written and read and "is not" in str(error) and written.rpartition(".")[2] != read.rpartition(".")[2]:
-                raise ValueError(f"what was written is a record {written}, what is to be read a record {read}: name it so, or add `aliases`") from None
+            had, has = _record_name(written), _record_name(by)
+            if had and has and "is not" in str(error) and had.rpartition(".")[2] != has.rpartition(".")[2]:
+                raise ValueError(f"what was written is a record {had}, what is to be read a record {has}: name it so, or add `aliases`") from None
             raise
+        return copied(found) if is_filled else found
+
+    def _reading(self, wanted: AvroSchema) -> Reading:
+        """How values of this schema are read as values of that one; worked out once. Raises ValueError: a logical type cannot become another one."""
+        if self._parsed == wanted._parsed:
+            found: Reading = self._skip, self._parsed, None, False
+        else:
+            pair = Pair(self._types, wanted._types)
+            written = pair.of(self._parsed, wanted._parsed)
+            if pair.is_changed:
+                found = Skips(pair.types).of(written), _marked(written, pair.types), wanted._parsed, wanted._is_filled_with_mutables
+            else:
+                found = self._skip, self._parsed, wanted._parsed, wanted._is_filled_with_mutables
+        self._by[wanted] = found
+        return found
+
+
+def _marked(parsed: Any, types: dict[str, Any]) -> Any:
+    """A schema as fastavro takes it without parsing it again for each value, and with the types that it names: at the top these are their definitions."""
+    if isinstance(parsed, list):
+        return [_marked(branch, types) for branch in parsed]
+    found = types.get(parsed, parsed) if isinstance(parsed, str) else parsed
+    return {**found, "__fastavro_parsed": True, "__named_schemas": types} if isinstance(found, dict) else found
+
+
+def _refuse_large(data: bytes) -> None:
+    if len(data) > MAX_AVRO_BYTES:
+        raise ValueError(f"{len(data)} bytes, more than {MAX_AVRO_BYTES}")
 
 
 class AvroSerde:
-    """Values of one Avro schema, written and read with fastavro."""
+    """Values of one Avro schema, written and read with fastavro.
+
+    Attributes:
+        why_no_key: why its values cannot be keys of state; "" if they can.
+    """
 
     key_order = "bytes"
     has_prefixes = False
@@ -118,7 +177,7 @@ class AvroSerde:
     def __init__(self, name: str, schema: AvroSchema) -> None:
         self.name = name
         self._schema = schema
-        self.layout = schema.layout
+        self.layout, self.why_no_key = schema.layout, schema.why_no_key
 
     def encode(self, value: Any) -> bytes:
         """The value's Avro bytes; fields that the schema does not have are refused, absent ones take their default."""

@@ -13,17 +13,20 @@ from typing import Any
 
 from fastavro.validation import ValidationError, validate
 
+from samzapy.serde.avro_defaults import logical_of
 from samzapy.serde.basic import shown
 
 Fits = Callable[[Any], bool]
-INT, LONG, EXACT = 1 << 31, 1 << 63, 1 << 53
+INT, LONG = 1 << 31, 1 << 63
+EXACT, EXACT_FLOAT = 1 << 53, 1 << 24  # up to these a double, and a float of 32 bits, hold all whole numbers
+_OF_DICTS = ("record", "error", "map")
 _ABSENT: Any = object()
-_LOGICAL: Mapping[str, tuple[type, ...]] = {
-    "date": (datetime.date,), "timestamp-millis": (datetime.datetime,), "timestamp-micros": (datetime.datetime,), "local-timestamp-millis": (datetime.datetime,),
-    "local-timestamp-micros": (datetime.datetime,), "time-millis": (datetime.time,), "time-micros": (datetime.time,), "decimal": (decimal.Decimal,),
-    "uuid": (uuid.UUID,),
+_LOGICAL: Mapping[str, type] = {
+    "int-date": datetime.date, "long-local-timestamp-millis": datetime.datetime, "long-local-timestamp-micros": datetime.datetime,
+    "int-time-millis": datetime.time, "long-time-micros": datetime.time, "bytes-decimal": decimal.Decimal, "fixed-decimal": decimal.Decimal,
+    "string-uuid": uuid.UUID,
 }  # fmt: skip
-_INSTANTS = ("timestamp-millis", "timestamp-micros")
+_INSTANTS = ("long-timestamp-millis", "long-timestamp-micros")
 MOST_FLOAT = 3.4028234663852886e38  # of 32 bits
 _PRIMITIVE: Mapping[str, Fits] = {
     "null": lambda value: value is None,
@@ -38,29 +41,65 @@ _PRIMITIVE: Mapping[str, Fits] = {
 
 
 class Checks:
-    """Makes the quick checks of schemas that may name each other."""
+    """Makes the quick checks of a schema. `types`: the types that it may name, as fastavro parsed them."""
 
-    def __init__(self) -> None:
+    def __init__(self, types: Mapping[str, Any]) -> None:
+        self._types = types
         self._named: dict[str, Fits] = {}
+        self._floats: dict[str, bool] = {}
 
     def of(self, schema: Any) -> Fits:
         """A function that says True of a value that is of the schema's types for sure. `schema`: as fastavro parsed it."""
         if isinstance(schema, str):
+            if schema in self._types and schema not in self._named:
+                return self.of(self._types[schema])
             return _PRIMITIVE.get(schema) or (lambda value: self._named[schema](value))
         if isinstance(schema, list):
-            branches = [self.of(each) for each in schema]
+            branches = self._branches(schema)
             return lambda value: any(fits(value) for fits in branches)
-        kind = schema["type"]
-        logical = schema.get("logicalType", "")
-        types = _LOGICAL.get(logical)
+        logical = logical_of(schema)
+        cls = _LOGICAL.get(logical)
         if logical in _INSTANTS:
             return _is_instant
-        if types is not None:
-            return lambda value: type(value) in types
-        found = self._of(kind, schema)
+        found = self._of(schema["type"], schema) if cls is None else lambda value: type(value) is cls
         if "name" in schema:
             self._named[schema["name"]] = found
         return found
+
+    def _branches(self, union: list[Any]) -> list[Fits]:
+        """The checks of a union's branches. fastavro writes a whole number in the first branch that takes any, so that one behind a float or double knows
+        only numbers that these hold. Of records, maps and arrays it writes one that takes the value: what one with floats might take is not known."""
+        defined = [self._types[each] if isinstance(each, str) and each in self._types else each for each in union]
+        kinds = [each["type"] if isinstance(each, dict) else each for each in defined]
+        return [self._branch(at, union[at], defined, kinds) for at in range(len(union))]
+
+    def _branch(self, at: int, branch: Any, union: list[Any], kinds: list[Any]) -> Fits:
+        fits, kind = self.of(branch), kinds[at]
+        if kind in ("int", "long"):
+            if logical_of(branch) or {"float", "double"}.isdisjoint(kinds[:at]):
+                return fits
+            most = min(EXACT if "double" in kinds else EXACT_FLOAT, INT - 1 if kind == "int" else EXACT)
+            return lambda value: type(value) is int and -most <= value <= most
+        alike = _OF_DICTS if kind in _OF_DICTS else ("array",) if kind == "array" else ()
+        others = [each for i, each in enumerate(union) if i != at and kinds[i] in alike and self._has_floats(each)]
+        if not others:
+            return fits
+        names = {field["name"] for field in union[at].get("fields", ())}
+        if all(_needed(each) - names for each in others):
+            return lambda value: fits(value) and value.keys() <= names
+        return lambda value: False
+
+    def _has_floats(self, schema: Any) -> bool:
+        if isinstance(schema, list):
+            return any(self._has_floats(branch) for branch in schema)
+        if isinstance(schema, str):
+            return self._has_floats(self._types[schema]) if schema in self._types else schema in ("float", "double")
+        if "fields" in schema:
+            if schema["name"] not in self._floats:
+                self._floats[schema["name"]] = False  # what is inside itself adds nothing
+                self._floats[schema["name"]] = any(self._has_floats(field["type"]) for field in schema["fields"])
+            return self._floats[schema["name"]]
+        return self._has_floats(schema.get("items") or schema.get("values") or str(schema["type"]))
 
     def _of(self, kind: Any, schema: Mapping[str, Any]) -> Fits:
         if kind in ("record", "error"):
@@ -96,29 +135,51 @@ class Checks:
         return fits
 
 
+def _needed(schema: Any) -> set[str]:
+    """The fields without which fastavro's check takes no value for this record."""
+    return {field["name"] for field in schema.get("fields", ()) if "default" not in field and "null" not in _branches_of(field["type"])}
+
+
+def _branches_of(schema: Any) -> list[Any]:
+    return [each["type"] if isinstance(each, dict) else each for each in (schema if isinstance(schema, list) else [schema])]
+
+
 def _is_instant(value: Any) -> bool:
-    """Raises: ValueError: a datetime without a zone; fastavro would take that of the process, so containers on two hosts might write two times."""
+    """Years at either end of the calendar are not known: in UTC the time may be in another one."""
     if isinstance(value, datetime.datetime) and value.tzinfo is None:
-        raise ValueError(f"{value!r} has no time zone: give it one (tzinfo=UTC), or let the schema say local-timestamp")
-    return type(value) is datetime.datetime
+        raise _no_zone(value)
+    return type(value) is datetime.datetime and datetime.MINYEAR < value.year < datetime.MAXYEAR
 
 
-def refuse_infinite(value: Any, read: Any) -> None:
+def _no_zone(value: Any) -> ValueError:
+    """fastavro would take the zone of the process, so containers on two hosts might write two times."""
+    return ValueError(f"{value!r} has no time zone: give it one (tzinfo=UTC), or let the schema say local-timestamp")
+
+
+def refuse_changed(value: Any, read: Any) -> None:
     """Of a value and what it was read back as.
 
     Raises:
-        ValueError: a number is beyond the range of a float of 32 bits.
+        ValueError: a whole number is another one, a number is beyond the range of a float of 32 bits, or a datetime has no zone.
     """
+    if type(value) is tuple and len(value) == 2 and not isinstance(read, list):
+        value = value[1]  # ("long", 7): the branch of a union, and the value
     if isinstance(read, float):
-        if math.isinf(read) and not math.isinf(value):
-            raise ValueError(f"{value!r} is beyond the range of float (32 bits): let the schema say double")
-    elif isinstance(read, dict) and isinstance(value, dict):
+        if isinstance(value, float):
+            if math.isinf(read) and not math.isinf(value):
+                raise ValueError(f"{value!r} is beyond the range of float (32 bits): let the schema say double")
+        elif value != read:
+            raise ValueError(f"{shown(value)} would be written as {read!r}: let the schema say long, or in a union give it as ('long', …)")
+    elif isinstance(read, datetime.datetime):
+        if read.tzinfo is not None and isinstance(value, datetime.datetime) and value.tzinfo is None:
+            raise _no_zone(value)
+    elif isinstance(read, dict) and isinstance(value, Mapping):
         for key, each in read.items():
             if key in value:
-                refuse_infinite(value[key], each)
-    elif isinstance(read, list) and isinstance(value, list | tuple):
+                refuse_changed(value[key], each)
+    elif isinstance(read, list):
         for one, other in zip(value, read, strict=False):
-            refuse_infinite(one, other)
+            refuse_changed(one, other)
 
 
 def refuse_misfit(value: Any, schema: Any) -> None:

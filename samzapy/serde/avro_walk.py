@@ -7,7 +7,7 @@ beyond what is left, deep nesting, unknown indexes, and trailing bytes. Only wha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 MAX_DECIMAL_BYTES = 4096  # of one decimal: making it takes time that grows with the square of its length, under the interpreter's lock
@@ -165,9 +165,14 @@ def _skip_items(item: Skip, count: int, walk: Walk, at: int) -> int:
 
 
 class Skips:
-    """Makes the reader of a parsed schema. Named types are known from their definition on, so a recursive schema is a loop of readers."""
+    """Makes the reader of a parsed schema. A named type is known from its definition on, so a recursive schema is a loop of readers.
 
-    def __init__(self) -> None:
+    Args:
+        types: the types that it may name, as fastavro parsed them.
+    """
+
+    def __init__(self, types: Mapping[str, Any]) -> None:
+        self._types = types
         self._named: dict[str, Skip] = {}
 
     def of(self, schema: Any) -> Skip:
@@ -209,9 +214,11 @@ class Skips:
         return skip
 
     def _reference(self, name: str) -> Skip:
-        if name not in self._named:
+        if name in self._named:
+            return self._named[name]
+        if name not in self._types:
             raise ValueError(f"unknown type {name!r}")
-        return self._named[name]
+        return self.of(self._types[name])
 
 
 def _pair(value: Skip) -> Skip:

@@ -5,6 +5,8 @@ is refused when it is read, and the error names the field. A class may have `@cl
 fields of a record that does not fit, as an earlier version of the class wrote it, and gives those that the class has now. A record that fits
 because its fields have defaults may be an old one too: samzapy.serde.old_records.
 
+Keys that a TypedDict does not declare are written, and left out when they are read.
+
 A value that could not be read back is not written. Most values are known to fit by the types of their fields; others are read back first
 (samzapy.serde.record_fit).
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -224,19 +224,19 @@ def form_of(schema: RegisteredSchema) -> Form:
     if schema.kind not in (AvroSchema.kind, JSON):
         raise SerdeError(f"schema {schema.id} is of kind {schema.kind}: the serde registry reads Avro and JSON.", "Name a serde of your own, module:Class.")
     try:
-        return _form(schema.kind, orjson.loads(schema.text), [orjson.loads(text) for text in schema.named])
+        return _form(schema.kind, orjson.loads(schema.text), [orjson.loads(text) for text in schema.named], schema.names)
     except Exception as error:  # whatever a schema of somebody else's is
         if isinstance(error, SerdeError | ConfigurationError):
             raise
         raise SerdeError(f"schema {schema.id} of the Schema Registry cannot be used: {shown(str(error), 200)}.", "See the schema in the registry.") from None
 
 
-def _form(kind: str, document: Any, named: list[Any] | None = None) -> Form:
+def _form(kind: str, document: Any, named: Sequence[Any] = (), names: Sequence[str] = ()) -> Form:
     if kind == AvroSchema.kind:
-        return AvroSchema(document, named or ())
+        return AvroSchema(document, named)
     from samzapy.serde.json_schema import JsonSchema
 
-    return JsonSchema(document)
+    return JsonSchema(document, dict(zip(names, named, strict=False)))
 
 
 def _without_header(data: bytes) -> str:

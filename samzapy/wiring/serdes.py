@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samzapy.api.errors import ConfigurationError
+from samzapy.config import key_schema
 from samzapy.config.key_class import REMEDY
 from samzapy.config.registered import BY_BOTH, BY_RECORD, BY_TOPIC, is_registered, schema_file
 from samzapy.config.registry_settings import SchemaRegistrySettings
 from samzapy.config.schema import Settings
 from samzapy.plan.forgetting import key_fields_subject, layout_subject
 from samzapy.ports import SchemaRegistry
+from samzapy.serde.json_keys import as_stored_key
 from samzapy.serde.record import RecordSerde
 from samzapy.serde.record_keys import as_key
 from samzapy.serde.registry import NamedSerde, found_file, serde_named
@@ -80,9 +82,9 @@ class Serdes:
         if why := getattr(found, "why_no_key", ""):
             raise ConfigurationError(
                 f"store {store!r}: objects of {name} cannot be keys: {why}, and state is found by the bytes of its key.",
-                REMEDY,
+                key_schema.REMEDY if name.startswith(key_schema.AVRO) else REMEDY,
             )
-        return found
+        return as_stored_key(found)  # type: ignore[no-any-return]
 
     def key_fields(self) -> dict[str, str]:
         """For the fingerprint: the fields of the classes that keys of stores are objects of."""

@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,12 +18,14 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft7Validator
 
 from samzapy.api.errors import ConfigurationError, NotAuthenticated, RegistryUnreachable, SerdeError
 from samzapy.config.document import settings_from_document
 from samzapy.config.schema import Settings
 from samzapy.kafka.schema_registry import LOGIN_WAITS_S, MAX_ANSWER_BYTES, ConfluentRegistry
 from samzapy.memory import resident_bytes
+from samzapy.serde.json_schema import JsonSchema
 from samzapy.serde.registered import MAX_FORMS, Schemas
 from samzapy.wiring.serdes import VALUE, Serdes
 from tests.registry import Registry
@@ -281,6 +284,76 @@ def test_a_schema_that_refers_to_others_is_read_with_them(registry: Registry, tm
     user = {"type": "record", "name": "shop.User", "fields": [{"name": "at", "type": "shop.Place"}]}
     number = registry.add("users-value", user, references=[{"name": "shop.Place", "subject": "place", "version": 1}])
     assert serde(registry, tmp_path).decode(b"\0" + number.to_bytes(4, "big") + b"\x08Rome") == {"at": {"city": "Rome"}}
+
+
+@pytest.mark.parametrize("at_top", [["null", "shop.Place"], {"type": "array", "items": "shop.Place"}], ids=repr)
+def test_a_schema_may_be_nothing_but_references(registry: Registry, tmp_path: Path, at_top: Any) -> None:
+    registry.add("place", {"type": "record", "name": "shop.Place", "fields": [{"name": "city", "type": "string"}]})
+    registry.add("buys-value", at_top, references=[{"name": "shop.Place", "subject": "place", "version": 1}])
+    value = [{"city": "Rome"}] if isinstance(at_top, dict) else {"city": "Rome"}
+    with SchemaRegistryClient({"url": registry.url}) as client:
+        context = SerializationContext("buys", MessageField.VALUE)
+        ours = serde(registry, tmp_path)
+        assert ours.decode(ours.encode(value)) == value == AvroDeserializer(client)(ours.encode(value), context)
+
+
+@pytest.mark.parametrize("base", [{}, {"$id": "http://shop.example/user.json"}], ids=["", "$id"])
+def test_a_json_schema_that_refers_to_others_is_written_with_them(registry: Registry, tmp_path: Path, base: dict[str, str]) -> None:
+    registry.add("city", {"type": "string", "minLength": 3}, kind="JSON")
+    refers = [{"name": "city.json", "subject": "city", "version": 1}]
+    registry.add("place", {"type": "object", "properties": {"city": {"$ref": "city.json"}}}, kind="JSON", references=refers)
+    user = {**base, "type": "object", "properties": {"at": {"$ref": "place.json"}}}
+    registry.add("buys-value", user, kind="JSON", references=[{"name": "place.json", "subject": "place", "version": 1}])
+    ours = serde(registry, tmp_path)
+    assert ours.decode(ours.encode({"at": {"city": "Rome"}})) == {"at": {"city": "Rome"}}
+    with pytest.raises(SerdeError, match=r"\$\.at\.city"):
+        ours.encode({"at": {"city": "Ro"}})
+
+
+def test_what_a_json_schema_refers_to_and_nobody_has_is_named(registry: Registry, tmp_path: Path) -> None:
+    registry.add("buys-value", {"type": "object", "properties": {"at": {"$ref": "place.json"}}}, kind="JSON")
+    with pytest.raises(SerdeError, match=r"the schema refers to place\.json, which is not in it"):
+        serde(registry, tmp_path).encode({"at": 1})
+
+
+@pytest.mark.parametrize(
+    ("items", "are_unique"),
+    [
+        ([1, 1.0], False), ([True, 1], True), ([0, False], True), ([{"a": 1, "b": [2]}, {"b": [2.0], "a": 1}], False), ([{"a": 1}, {"a": True}], True),
+        ([[1], {"a": 1}, "1", None, 1], True), ([[1, 2], [2, 1]], True), ([None, None], False), (["a", "a"], False), ([], True), ("aa", True),
+    ],
+)  # fmt: skip
+def test_items_are_unique_as_the_package_has_it(items: Any, are_unique: bool) -> None:
+    schema = {"uniqueItems": True}
+    assert are_unique is Draft7Validator(schema).is_valid(items)
+    if are_unique:
+        JsonSchema(schema).check(items)
+    else:
+        with pytest.raises(ValueError, match=r"\$: an item is there twice"):
+            JsonSchema(schema).check(items)
+
+
+def test_unique_items_are_not_compared_each_with_each() -> None:
+    """Twice as many objects take twice as long, not four times."""
+    checked = JsonSchema({"items": {"uniqueItems": True}})
+    few, many = ([[{"a": number} for number in range(count)]] for count in (100, 800))
+
+    def seconds(value: Any) -> float:
+        start = time.process_time()
+        checked.check(value)
+        return time.process_time() - start
+
+    assert min(seconds(many) for _ in range(3)) < 30 * min(seconds(few) for _ in range(3))
+
+
+@pytest.mark.parametrize("path", ["/wrong", "/wrong/path"])
+def test_a_wrong_path_blames_no_record(registry: Registry, path: str) -> None:
+    """Its server answers it with 404, and so do others in JSON; a schema that is not there is 40403."""
+    found = ConfluentRegistry(registry.url + path, {})
+    for ask in (lambda: found.by_id(1), lambda: found.newest("buys-value"), lambda: found.id_of("buys-value", "AVRO", '"long"')):
+        with pytest.raises(RegistryUnreachable, match=r"HTTP 404.*Check `schema_registry\.url`"):
+            ask()
+    assert ConfluentRegistry(registry.url, {}).by_id(1) is None
 
 
 @pytest.mark.parametrize("deep", [False, True], ids=["", "of a reference"])
