@@ -8,15 +8,8 @@ from pathlib import Path
 from typing import Any
 
 AVRO = "avro:"
-REMEDY = (
-    "Use a schema of int, long, boolean, string, bytes, enums, and records or arrays of them for keys; for a map an array of records in a fixed order, "
-    "for an amount a long or a decimal."
-)
-_MANY_FORMS = {
-    "map": "a map, which is written in the order in which its entries were put into it",
-    "float": "a float, and 0.0 and -0.0 are equal",
-    "double": "a double, and 0.0 and -0.0 are equal",
-}
+REMEDY = "Use a schema without maps for keys: instead of a map, a record, or an array of records in a fixed order."
+_MANY_FORMS = {"map": "a map, which is written in the order in which its entries were put into it"}
 
 
 def why_no_key(schema: Any, at: str = "") -> str:

@@ -1,11 +1,10 @@
-"""The serde json for the keys of a store. An entry is found by the bytes of its key, so a key is refused if an equal one has other bytes.
+"""The serde json for the keys of a store. An entry is found by the bytes of its key, and equal dicts whose names come in another order have other bytes.
 
-The bytes of all other keys are those that the serde json writes, and whatever is in a store is read: an earlier version of samzapy refused no key.
+A task may give them in any order, as long as it is always the same one: so the first order of some names counts, and another one is refused.
 """
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,56 +12,56 @@ from samzapy.api.errors import SerdeError
 from samzapy.native import hot_path
 from samzapy.serde.basic import MAX_JSON_BYTES, Encoder, JsonSerde, _dumps, encode_json, shown
 
-_ONE_FORM = frozenset({str, int, bool, type(None)})
-INTEGERS = 1 << 64  # orjson writes none beyond
-
-
-def _encode_key(value: Any) -> bytes:
-    data = encode_json(value)
-    if type(value) not in _ONE_FORM:
-        _refuse_other_forms(value, value)
-    return data
-
-
-encode_key: Encoder = _encode_key
-for cls in (int, str) if hot_path is not None else ():  # the compiled one takes texts, then whole numbers, and leaves the rest
-    encode_key = hot_path.Encode(_dumps, encode_key, MAX_JSON_BYTES, True, cls, (), ())
+_PLAIN = frozenset({str, int, bool, float, type(None)})
+MAX_ORDERS = 1000  # of so many sets of names the order is known
+REMEDY = "Give the names in one order wherever the task makes such a key."
 
 
 class JsonKeySerde(JsonSerde):
-    """As `JsonSerde`, without keys that are equal to others and have other bytes: dicts whose names are not in order, whole numbers as floats (1.0, -0.0),
-    and times with an offset from UTC. True and 1 are two keys, as in JSON."""
+    """As `JsonSerde`, for one store; the bytes of keys are the same. 1, 1.0 and True are three keys, as they are three texts in JSON."""
 
-    encode = staticmethod(encode_key)
+    def __init__(self) -> None:
+        self._orders: dict[frozenset[str], tuple[str, ...]] = {}
+        encode: Encoder = self._encode
+        for cls in (int, str) if hot_path is not None else ():  # the compiled one takes texts, then whole numbers, and leaves the rest
+            encode = hot_path.Encode(_dumps, encode, MAX_JSON_BYTES, True, cls, (), ())
+        self.encode = encode
+
+    def _encode(self, value: Any) -> bytes:
+        data = encode_json(value)
+        if type(value) not in _PLAIN:
+            self._refuse_another_order(value, value)
+        return data
+
+    def _refuse_another_order(self, part: Any, key: Any) -> None:
+        """Raises: SerdeError: a dict's names came in another order before. `part`: of the key; JSON was able to hold it, so its depth is bounded."""
+        inside: Iterable[Any] = ()
+        if isinstance(part, dict):
+            if len(part) > 1:
+                self._refuse(tuple(part), key)
+            inside = part.values()
+        elif isinstance(part, list | tuple):
+            inside = part
+        elif hasattr(part, "__dataclass_fields__"):
+            inside = [getattr(part, name, None) for name in part.__dataclass_fields__]
+        for each in inside:
+            if type(each) not in _PLAIN:
+                self._refuse_another_order(each, key)
+
+    def _refuse(self, names: tuple[str, ...], key: Any) -> None:
+        which = frozenset(names)
+        first = self._orders.get(which)
+        if first is None:
+            if len(self._orders) < MAX_ORDERS:
+                self._orders[which] = names
+        elif first != names:
+            raise SerdeError(
+                f"serde json cannot write the key {shown(key)}: its names came in another order before ({', '.join(map(shown, first[:3]))}), "
+                "and a store finds its entries by the bytes of their keys.",
+                REMEDY,
+            )
 
 
 def as_stored_key(serde: Any) -> Any:
     """The serde for a store's keys, given the one that the job file names."""
     return JsonKeySerde() if type(serde) is JsonSerde else serde
-
-
-def _refuse_other_forms(part: Any, key: Any) -> None:
-    """Raises: SerdeError: an equal key has other bytes. `part`: of the key; JSON has been able to hold it, so its depth is bounded."""
-    inside: Iterable[Any] = ()
-    if isinstance(part, dict):
-        names = list(part)
-        if names != sorted(names):
-            raise _refused(key, f"the names of a dict in it are not in order ({', '.join(map(shown, names[:3]))})", "Sort them: dict(sorted(key.items())).")
-        inside = part.values()
-    elif isinstance(part, list | tuple):
-        inside = part
-    elif isinstance(part, float):
-        if part.is_integer() and abs(part) < INTEGERS:
-            raise _refused(key, f"{part!r} in it is equal to {int(part)}", "Give whole numbers as int.")
-    elif isinstance(part, datetime.datetime):
-        if part.utcoffset():
-            raise _refused(key, f"{part} in it is equal to the same time in UTC", "Give it in UTC: .astimezone(UTC).")
-    elif hasattr(part, "__dataclass_fields__"):
-        inside = [getattr(part, name, None) for name in part.__dataclass_fields__]
-    for each in inside:
-        if type(each) not in _ONE_FORM:
-            _refuse_other_forms(each, key)
-
-
-def _refused(key: Any, why: str, remedy: str) -> SerdeError:
-    return SerdeError(f"serde json cannot write the key {shown(key)}: {why}, and a store finds its entries by the bytes of their keys.", remedy)
