@@ -37,4 +37,4 @@ def test_properties_are_written_sorted_with_backslashes_doubled() -> None:
 
 
 def test_properties_are_ascii_as_java_reads_them() -> None:
-    assert "log.dirs=/home/m\\u00fcller/\\ud83d\\ude00\n" == properties_text({"log.dirs": "/home/müller/😀"})
+    assert "log.dirs=/data/m\\u00fcller/\\ud83d\\ude00\n" == properties_text({"log.dirs": "/data/müller/😀"})
