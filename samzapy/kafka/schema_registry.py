@@ -28,6 +28,7 @@ MAX_SCHEMA_BYTES = 1 << 20
 MAX_ANSWER_BYTES = 8 << 20  # JSON may write a character of a schema as six
 MAX_NAMED = 100  # schemas that one schema refers to, and those to others
 NO_SUCH_THING = (40401, 40402, 40403)  # a subject, a version, a schema; a path that no registry has is 404 alone
+NOT_FOUND = 404
 NO_LOGIN = (401, 403)
 REFUSED = (409, 422)  # not compatible; no schema
 AVRO = "AVRO"
@@ -238,8 +239,9 @@ class _Missing(Exception):
 
 
 def _is_no_such_thing(error: Any) -> bool:
-    """A registry's own answer: at a wrong address a server may answer in JSON, too."""
-    return error.error_code in NO_SUCH_THING
+    """A registry's own answer. At a wrong path Confluent's says "HTTP 404 Not Found", with 404 as its code, too; that of others is what they say of a schema."""
+    is_others = error.error_code == NOT_FOUND and not str(error.error_message).startswith(f"HTTP {NOT_FOUND}")
+    return error.error_code in NO_SUCH_THING or is_others
 
 
 # Answers are looked at while they are asked for, so that one that is none of a registry's blames no record, and is asked for again.

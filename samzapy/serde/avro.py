@@ -19,7 +19,7 @@ from fastavro.schema import SchemaParseException
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.config.key_schema import why_no_key
 from samzapy.serde.avro_bounds import Bounds
-from samzapy.serde.avro_defaults import copied, put_defaults
+from samzapy.serde.avro_defaults import copied, fields_of, put_defaults
 from samzapy.serde.avro_fit import Checks, refuse_changed, refuse_misfit
 from samzapy.serde.avro_pair import Pair
 from samzapy.serde.avro_walk import Skip, Skips, Walk
@@ -80,7 +80,8 @@ class AvroSchema:
         self.layout = f"Avro {hashlib.sha256(orjson.dumps(_shape(parsed, {}), option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]}"
         self.why_no_key = why_no_key(document)
         self._types = types
-        self._is_filled_with_mutables = put_defaults(parsed, types)
+        self._mutable_defaults = put_defaults(parsed, types)
+        self._fields = fields_of(parsed, types)
         self._parsed = _marked(parsed, types)
         self._skip = Skips(types).of(parsed)
         self._fits = Checks(types).of(parsed)
@@ -143,10 +144,11 @@ class AvroSchema:
         else:
             pair = Pair(self._types, wanted._types)
             written = pair.of(self._parsed, wanted._parsed)
+            is_filled = not wanted._mutable_defaults <= self._fields
             if pair.is_changed:
-                found = Skips(pair.types).of(written), _marked(written, pair.types), wanted._parsed, wanted._is_filled_with_mutables
+                found = Skips(pair.types).of(written), _marked(written, pair.types), wanted._parsed, is_filled
             else:
-                found = self._skip, self._parsed, wanted._parsed, wanted._is_filled_with_mutables
+                found = self._skip, self._parsed, wanted._parsed, is_filled
         self._by[wanted] = found
         return found
 

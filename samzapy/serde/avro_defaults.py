@@ -20,21 +20,26 @@ def logical_of(schema: Any) -> str:
     return name if name in LOGICAL_READERS and (schema["logicalType"] != "decimal" or "precision" in schema) else ""
 
 
-def put_defaults(schema: Any, types: Mapping[str, Any]) -> bool:
+def put_defaults(schema: Any, types: Mapping[str, Any]) -> set[tuple[str, str]]:
     """Change the fields' defaults to Python values, in place. `schema`, `types`: as fastavro parsed them. A default that is none of its type stays as it is:
     the schemas of others are read with, too.
 
     Returns:
-        Whether some default is a list or a dict, of which each value needs its own: `copied`.
+        The fields whose default is a list or a dict, of which each value needs its own (`copied`): as in `fields_of`.
     """
-    fields = [field for record in _records(schema, types) for field in record["fields"] if "default" in field]
+    fields = [field for record in records(schema, types) for field in record["fields"] if "default" in field]
     raw = {id(field): field["default"] for field in fields}
     for field in fields:
         try:
             field["default"] = _value(field["type"], raw[id(field)], types, raw)
-        except NO_VALUE:
+        except (*NO_VALUE, RecursionError):  # RecursionError: it contains itself
             continue  # it is refused where it is written
-    return any(isinstance(field["default"], dict | list) for field in fields)
+    return fields_of(schema, types, lambda field: isinstance(field.get("default"), dict | list))
+
+
+def fields_of(schema: Any, types: Mapping[str, Any], which: Callable[[Any], bool] = lambda field: True) -> set[tuple[str, str]]:
+    """Fields of the schema's records, each as the record's short name and its own."""
+    return {(record["name"].rpartition(".")[2], field["name"]) for record in records(schema, types) for field in record["fields"] if which(field)}
 
 
 def copied(value: Any) -> Any:
@@ -44,7 +49,7 @@ def copied(value: Any) -> Any:
     return [copied(each) for each in value] if type(value) is list else value
 
 
-def _records(schema: Any, types: Mapping[str, Any]) -> Iterator[Any]:
+def records(schema: Any, types: Mapping[str, Any]) -> Iterator[Any]:
     """The record schemas, each once."""
     seen = set[str]()
     waiting = [schema, *types.values()]
@@ -65,7 +70,7 @@ def _records(schema: Any, types: Mapping[str, Any]) -> Iterator[Any]:
 def _value(schema: Any, default: Any, types: Mapping[str, Any], raw: Mapping[int, Any]) -> Any:
     """What a default stands for. Raises one of NO_VALUE: it is none of the type."""
     if isinstance(schema, list):
-        return _first(schema, lambda branch: _value(branch, default, types, raw))
+        return _first(schema, default, lambda branch: _value(branch, default, types, raw))
     schema = types.get(schema, schema) if isinstance(schema, str) else schema
     kind = schema["type"] if isinstance(schema, dict) else schema
     logical = logical_of(schema)
@@ -77,13 +82,15 @@ def _value(schema: Any, default: Any, types: Mapping[str, Any], raw: Mapping[int
     return LOGICAL_READERS[logical](found, schema, None) if logical else found
 
 
-def _first(branches: list[Any], value: Callable[[Any], Any]) -> Any:
+def _first(branches: list[Any], default: Any, value: Callable[[Any], Any]) -> Any:
     """By the first branch whose type the default is of: Avro says the first one of all, and fastavro takes any."""
     for branch in branches[:-1]:
         try:
-            return value(branch)
+            found = value(branch)
         except NO_VALUE:
             continue
+        if not (isinstance(found, float) and isinstance(default, str)):  # text may be one of a later branch
+            return found
     return value(branches[-1])
 
 

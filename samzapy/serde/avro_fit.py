@@ -8,7 +8,7 @@ import datetime
 import decimal
 import math
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from fastavro.validation import ValidationError, validate
@@ -46,7 +46,6 @@ class Checks:
     def __init__(self, types: Mapping[str, Any]) -> None:
         self._types = types
         self._named: dict[str, Fits] = {}
-        self._floats: dict[str, bool] = {}
 
     def of(self, schema: Any) -> Fits:
         """A function that says True of a value that is of the schema's types for sure. `schema`: as fastavro parsed it."""
@@ -81,7 +80,7 @@ class Checks:
             most = min(EXACT if "double" in kinds else EXACT_FLOAT, INT - 1 if kind == "int" else EXACT)
             return lambda value: type(value) is int and -most <= value <= most
         alike = _OF_DICTS if kind in _OF_DICTS else ("array",) if kind == "array" else ()
-        others = [each for i, each in enumerate(union) if i != at and kinds[i] in alike and self._has_floats(each)]
+        others = [each for i, each in enumerate(union) if i != at and kinds[i] in alike and self._rounds(union[at], each)]
         if not others:
             return fits
         names = {field["name"] for field in union[at].get("fields", ())}
@@ -89,17 +88,28 @@ class Checks:
             return lambda value: fits(value) and value.keys() <= names
         return lambda value: False
 
-    def _has_floats(self, schema: Any) -> bool:
-        if isinstance(schema, list):
-            return any(self._has_floats(branch) for branch in schema)
-        if isinstance(schema, str):
-            return self._has_floats(self._types[schema]) if schema in self._types else schema in ("float", "double")
-        if "fields" in schema:
-            if schema["name"] not in self._floats:
-                self._floats[schema["name"]] = False  # what is inside itself adds nothing
-                self._floats[schema["name"]] = any(self._has_floats(field["type"]) for field in schema["fields"])
-            return self._floats[schema["name"]]
-        return self._has_floats(schema.get("items") or schema.get("values") or str(schema["type"]))
+    def _has(self, schema: Any, wanted: Collection[str]) -> bool:
+        """Whether values of these primitive types may be somewhere in a value."""
+        seen, waiting = set[str](), [schema]
+        while waiting:
+            found = waiting.pop()
+            if isinstance(found, list):
+                waiting += found
+            elif isinstance(found, str):
+                if found in wanted:
+                    return True
+                if found in self._types and found not in seen:
+                    seen.add(found)
+                    waiting.append(self._types[found])
+            elif "fields" in found:
+                waiting += [field["type"] for field in found["fields"]]
+            else:
+                waiting.append(found.get("items") or found.get("values") or str(found["type"]))
+        return False
+
+    def _rounds(self, branch: Any, other: Any) -> bool:
+        """Whether a number of the branch may be another one when it is written as the other."""
+        return (self._has(branch, ("int", "long")) and self._has(other, ("float", "double"))) or (self._has(branch, ("double",)) and self._has(other, ("float",)))
 
     def _of(self, kind: Any, schema: Mapping[str, Any]) -> Fits:
         if kind in ("record", "error"):
@@ -119,19 +129,19 @@ class Checks:
         return self.of(kind)
 
     def _of_record(self, schema: Mapping[str, Any]) -> Fits:
-        fields: list[tuple[str, bool, Fits]] = []  # a record may have itself in a field: the list is filled when its check has a name
+        fields: list[tuple[str, bool, Fits, Any]] = []  # a record may have itself in a field: the list is filled when its check has a name
 
         def fits(value: Any) -> bool:
             if type(value) is not dict:
                 return False
-            for name, has_default, check in fields:
+            for name, has_default, check, default in fields:
                 found = value.get(name, _ABSENT)
-                if not (has_default if found is _ABSENT else check(found)):
+                if not ((has_default and check(default)) if found is _ABSENT else check(found)):
                     return False
             return True
 
         self._named[schema["name"]] = fits
-        fields += [(field["name"], "default" in field, self.of(field["type"])) for field in schema["fields"]]
+        fields += [(field["name"], "default" in field, self.of(field["type"]), field.get("default")) for field in schema["fields"]]
         return fits
 
 
@@ -168,8 +178,8 @@ def refuse_changed(value: Any, read: Any) -> None:
         if isinstance(value, float):
             if math.isinf(read) and not math.isinf(value):
                 raise ValueError(f"{value!r} is beyond the range of float (32 bits): let the schema say double")
-        elif value != read:
-            raise ValueError(f"{shown(value)} would be written as {read!r}: let the schema say long, or in a union give it as ('long', …)")
+        elif isinstance(value, int) and value != read:
+            raise ValueError(f"{shown(value)} would be written as {read!r}: give a number that the type holds; in a union with long, as ('long', …)")
     elif isinstance(read, datetime.datetime):
         if read.tzinfo is not None and isinstance(value, datetime.datetime) and value.tzinfo is None:
             raise _no_zone(value)

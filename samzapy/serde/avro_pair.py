@@ -36,7 +36,7 @@ class Pair:
         self.types = dict(written)
         self.is_changed = False
         self._met: dict[str, str] = {}  # by the name of a type that was written: that of the type that reads it
-        self._twice = ""
+        self._twice: dict[str, str] = {}  # by that name: the two types that read it
 
     def of(self, written: Any, wanted: Any) -> Any:
         """The writer's schema as it is to be read.
@@ -45,8 +45,9 @@ class Pair:
             ValueError: a logical type cannot become the other one; names both.
         """
         found = self._of(written, wanted)
-        if self.is_changed and self._twice:
-            raise ValueError(f"what was written is read as two types, {self._twice}, and has other logical types than these: let one type of the file read it")
+        for name, readers in self._twice.items():
+            if self.types[name] != self._written[name]:
+                raise ValueError(f"what was written is read as two types, {readers}, and has other logical types than these: let one type of the file read it")
         return found
 
     def _of(self, written: Any, wanted: Any) -> Any:
@@ -54,8 +55,9 @@ class Pair:
             return [self._of(branch, wanted) for branch in written]
         wanted = self._wanted.get(wanted, wanted) if isinstance(wanted, str) else wanted
         if isinstance(wanted, list):
-            branch = next((each for each in wanted if self._meets(written, each)), None)
-            return written if branch is None else self._of(written, branch)
+            branches = [each for each in wanted if self._meets(written, each)]
+            branches.sort(key=lambda each: self._distance(written, each))  # the nearest one: a decimal is none of the `string` before it
+            return self._of(written, branches[0]) if branches else written
         if not self._meets(written, wanted):
             return written
         if isinstance(written, str) and written in self._written:
@@ -69,11 +71,16 @@ class Pair:
                 return {**written, inner: self._of(written[inner], wanted[inner])}
         return self._plain(written, wanted)
 
+    def _distance(self, written: Any, wanted: Any) -> tuple[bool, bool]:
+        one = self._written.get(written, written) if isinstance(written, str) else written
+        other = self._wanted.get(wanted, wanted) if isinstance(wanted, str) else wanted
+        return _kind(one) != _kind(other), logical_of(one) != logical_of(other)
+
     def _named(self, written: Any, wanted: Any) -> Any:
         name = written["name"]
         if name in self._met:
             if self._met[name] != wanted["name"]:
-                self._twice = f"{self._met[name]} and {wanted['name']}"
+                self._twice[name] = f"{self._met[name]} and {wanted['name']}"
             return self.types[name]
         self._met[name] = wanted["name"]
         if "fields" not in written or "fields" not in wanted:
@@ -89,6 +96,8 @@ class Pair:
     def _plain(self, written: Any, wanted: Any) -> Any:
         had, has = logical_of(written), logical_of(wanted)
         if had == has or (had and _SAME_VALUES.get(had) == _SAME_VALUES.get(has, "")):
+            return written
+        if _unlike(written, wanted):
             return written
         if had and has:
             raise ValueError(
@@ -115,6 +124,12 @@ class Pair:
             inner = "items" if one == "array" else "values"
             return self._meets(written[inner], wanted[inner])
         return one == other or (one, other) in _WIDER
+
+
+def _unlike(written: Any, wanted: Any) -> bool:
+    """Whether a text is read as bytes, or one of them has a logical type that fastavro does not know: then what was written stays what it is."""
+    unknown = any(isinstance(each, dict) and each.get("logicalType") and not logical_of(each) for each in (written, wanted))
+    return unknown or {_kind(written), _kind(wanted)} == {"string", "bytes"}
 
 
 def _kind(schema: Any) -> str:

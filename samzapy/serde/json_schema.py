@@ -34,11 +34,24 @@ def _form(value: Any) -> Any:
     return (bool, value) if isinstance(value, bool) else value
 
 
-def _resources(named: Mapping[str, Any], base: str) -> Iterator[tuple[str, Any]]:
+def _named_so(named: Mapping[str, Any], base: str) -> Iterator[tuple[str, Any]]:
     """By their names, and by what these are relative to where the schema that refers to them says that it is."""
     for name, each in named.items():
-        found = referencing.Resource.from_contents(each, default_specification=referencing.jsonschema.DRAFT7)
-        yield from ((uri, found) for uri in {name, urljoin(base, name)})
+        yield from ((uri, each) for uri in {name, urljoin(base, name)})
+
+
+def _resource(document: Any, dialect: Any) -> referencing.Resource[Any]:
+    draft7 = referencing.jsonschema.DRAFT7
+    which = document.get("$schema", "") if isinstance(document, dict) else ""
+    specification = referencing.jsonschema.specification_with(which, default=draft7) if isinstance(which, str) and which else draft7
+    return specification.create_resource(_without(document, dialect))
+
+
+def _without(document: Any, dialect: Any) -> Any:
+    """A schema without the name of its dialect, if it is this one: by it the package would look up its own checks again, with the slow `uniqueItems`."""
+    if not isinstance(document, dict) or document.get("$schema") != dialect:
+        return document
+    return {key: each for key, each in document.items() if key != "$schema"}
 
 
 class JsonSchema:
@@ -59,7 +72,10 @@ class JsonSchema:
         checker.check_schema(document)
         base = str(document.get("$id", "")) if isinstance(document, dict) else ""
         quick = jsonschema.validators.extend(checker, {"uniqueItems": _unique_items})
-        self._checker = quick(document, registry=referencing.Registry().with_resources(_resources(named, base)))
+        dialect = document.get("$schema") if isinstance(document, dict) else None
+        own = _without(document, dialect)
+        resources = ((name, _resource(each, dialect)) for name, each in _named_so(named, base))
+        self._checker = quick(own, registry=referencing.Registry().with_resources(resources))
 
     def check(self, value: Any) -> None:
         """Raises ValueError: the schema does not allow it; the message names the field."""

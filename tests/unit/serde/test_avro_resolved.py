@@ -182,3 +182,62 @@ def test_what_refers_to_others_is_read_by_a_schema_that_has_them_in_it() -> None
     made = AvroSchema(["a.Order", "a.Payment"], [ORDER, PAYMENT])
     wider = {**ORDER, "fields": [{"name": "o", "type": logical("long", "timestamp-millis")}, {"name": "more", "type": "int", "default": 3}]}
     assert made.read(written(made, {"o": 0}), 0, AvroSchema([wider, PAYMENT])) == {"o": EPOCH, "more": 3}
+
+
+# -- unions that are the same in both ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("branches", "value"),
+    [
+        (["null", "string", DECIMAL], Decimal("1.27")), (["null", "string", DECIMAL], Decimal("12.34")),
+        (["null", "long", logical("int", "date")], datetime.date(2024, 5, 1)),
+        (["null", "double", logical("long", "timestamp-millis")], EPOCH), (["null", "bytes", logical("string", "uuid")], uuid.UUID(int=7)),
+        (["null", logical("long", "timestamp-millis"), logical("int", "date")], datetime.date(2024, 5, 1)), (["null", logical("int", "date"), "string"], None),
+    ],
+)  # fmt: skip
+def test_a_field_that_stayed_the_same_is_read_the_same_when_another_is_added(branches: list[Any], value: Any) -> None:
+    before = AvroSchema(record({"name": "v", "type": branches}))
+    after = AvroSchema(record({"name": "v", "type": branches}, {"name": "more", "type": "int", "default": 0}))
+    assert {"v": value, "more": 0} == before.read(written(before, {"v": value}), wanted=after)
+
+
+@pytest.mark.parametrize(
+    ("was", "value", "file", "read"),
+    [
+        ("string", "1.25", DECIMAL, b"1.25"), (logical("long", "timestamp-millis"), EPOCH, logical("long", "timestamp-nanos"), EPOCH),
+        (logical("long", "timestamp-nanos"), 5, logical("long", "timestamp-millis"), 5),
+    ],
+)  # fmt: skip
+def test_what_is_no_logical_type_of_the_same_bytes_stays_what_was_written(was: Any, value: Any, file: Any, read: Any) -> None:
+    before, after = AvroSchema(record({"name": "v", "type": was})), AvroSchema(record({"name": "v", "type": file}))
+    assert {"v": read} == before.read(written(before, {"v": value}), wanted=after)
+
+
+def test_a_type_that_two_others_read_is_none_of_the_business_of_another_fields_logical_type() -> None:
+    key = {"name": "k", "type": "string"}
+    before = AvroSchema(record({"name": "p", "type": record(key, name="P")}, {"name": "q", "type": "P"}, {"name": "t", "type": "long"}))
+    after = AvroSchema(
+        record(
+            {"name": "p", "type": record(key, name="P")}, {"name": "q", "type": record(key, name="P2", aliases=["P"])},
+            {"name": "t", "type": logical("long", "timestamp-millis")},
+        )
+    )  # fmt: skip
+    data = written(before, {"p": {"k": "a"}, "q": {"k": "b"}, "t": 0})
+    assert {"p": {"k": "a"}, "q": {"k": "b"}, "t": EPOCH} == before.read(data, wanted=after)
+
+
+def test_a_default_that_contains_itself_hinders_no_reading() -> None:
+    looped = AvroSchema(record({"name": "next", "type": ["R", "null"], "default": {}}, A))
+    assert {"next": None, "a": 1} == looped.read(written(looped, {"next": None, "a": 1}))
+
+
+@pytest.mark.parametrize("kind", [["double", "string"], ["null", "double", "string"]])
+def test_a_default_of_a_union_is_text_where_it_is_text(kind: Any) -> None:
+    assert "1" == AvroSchema(record()).read(b"", wanted=AvroSchema(record({"name": "v", "type": kind, "default": "1"})))["v"]
+
+
+def test_values_are_copied_only_where_a_default_may_have_been_put_in() -> None:
+    item = {"name": "items", "type": {"type": "array", "items": "string"}, "default": []}
+    old, with_items, more = AvroSchema(record(A)), AvroSchema(record(A, item)), AvroSchema(record(A, item, {"name": "b", "type": "int", "default": 0}))
+    assert [True, False] == [schema._reading(more)[3] for schema in (old, with_items)]

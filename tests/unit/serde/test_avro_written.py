@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import uuid
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -96,7 +97,7 @@ def test_only_what_a_schema_may_write_beyond_the_bounds_is_walked_over(schema: A
     ],
 )  # fmt: skip
 def test_a_whole_number_that_would_come_back_as_another_one_is_refused(kind: Any, value: Any) -> None:
-    with pytest.raises(SerdeError, match=r"would be written as .*let the schema say long, or in a union give it as \('long', …\)"):
+    with pytest.raises(SerdeError, match=r"would be written as .*: give a number that the type holds; in a union with long, as \('long', …\)"):
         of(kind).encode({"v": value})
 
 
@@ -184,3 +185,33 @@ def test_a_fixed_uuid_is_its_bytes() -> None:
     assert serde.decode(serde.encode({"v": one.bytes})) == {"v": one.bytes}
     with pytest.raises(SerdeError, match=r"R\.v is <.*> of type <class 'uuid\.UUID'> expected"):
         serde.encode({"v": one})
+
+
+def test_a_number_that_is_no_int_is_rounded_as_a_float_is() -> None:
+    assert 1 / 3 == of("double").decode(of("double").encode({"v": Fraction(1, 3)}))["v"]
+
+
+def test_a_number_of_one_of_several_records_that_contain_each_other_is_checked() -> None:
+    """Which records hold floats does not depend on where the search began."""
+    inner = record({"name": "a", "type": "A"}, name="B")
+    a = record({"name": "b", "type": ["null", inner], "default": None}, {"name": "x", "type": "double"}, name="A")
+    c = record({"name": "a", "type": record({"name": "x", "type": "long"}, name="D")}, name="C")
+    others = record({"name": "q", "type": "int"}, name="E")
+    for first in (["null", a], ["null", a, others]):
+        serde = serde_of(record({"name": "f1", "type": first}, {"name": "f2", "type": ["null", "B", c]}))
+        with pytest.raises(SerdeError, match="would be written as"):
+            serde.encode({"f1": None, "f2": {"a": {"x": 2**60 + 1}}})
+
+
+@pytest.mark.parametrize(
+    ("kind", "default"), [({"type": "string", "logicalType": "uuid"}, ""), ({"type": "int", "logicalType": "date"}, -99_999_999), ("int", 2**40)]
+)
+def test_a_default_that_could_not_be_read_is_refused_where_it_would_be_written(kind: Any, default: Any) -> None:
+    with pytest.raises(SerdeError):
+        serde_of(record({"name": "v", "type": kind, "default": default})).encode({})
+
+
+def test_unions_of_records_and_maps_with_floats_are_known_quickly() -> None:
+    item = record({"name": "price", "type": "double"}, {"name": "name", "type": "string"}, name="I")
+    assert AvroSchema([item, {"type": "map", "values": "double"}])._fits({"price": 1.5, "name": "x"})
+    assert not AvroSchema([record({"name": "n", "type": "long"}, name="N"), {"type": "map", "values": "double"}])._fits({"n": 2**53 + 1})

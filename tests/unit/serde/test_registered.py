@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistryError
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import given
@@ -23,7 +23,7 @@ from jsonschema import Draft7Validator
 from samzapy.api.errors import ConfigurationError, NotAuthenticated, RegistryUnreachable, SerdeError
 from samzapy.config.document import settings_from_document
 from samzapy.config.schema import Settings
-from samzapy.kafka.schema_registry import LOGIN_WAITS_S, MAX_ANSWER_BYTES, ConfluentRegistry
+from samzapy.kafka.schema_registry import LOGIN_WAITS_S, MAX_ANSWER_BYTES, ConfluentRegistry, _is_no_such_thing
 from samzapy.memory import resident_bytes
 from samzapy.serde.json_schema import JsonSchema
 from samzapy.serde.registered import MAX_FORMS, Schemas
@@ -344,6 +344,25 @@ def test_unique_items_are_not_compared_each_with_each() -> None:
         return time.process_time() - start
 
     assert min(seconds(many) for _ in range(3)) < 30 * min(seconds(few) for _ in range(3))
+
+
+def test_unique_items_are_so_by_reference_too() -> None:
+    """The package looks its own checks up again for a schema that names its dialect."""
+    dialect, part = {"$schema": "http://json-schema.org/draft-07/schema#"}, {"properties": {"a": {"uniqueItems": True}}}
+    for checked in (
+        JsonSchema({**dialect, "properties": {**part["properties"], "n": {"$ref": "#"}}}),
+        JsonSchema({**dialect, "properties": {"n": {"$ref": "other.json"}}}, {"other.json": {**dialect, **part}}),
+    ):
+        checked.check({"n": {"a": [1, 2]}})
+        with pytest.raises(ValueError, match=r"\$\.n\.a: an item is there twice"):
+            checked.check({"n": {"a": [1, 1]}})
+
+
+def test_a_registry_that_says_404_of_a_schema_is_taken_at_its_word() -> None:
+    """Some answer so where Confluent's says 40403."""
+    told = ((404, "No artifact with id 7", True), (404, "HTTP 404 Not Found", False), (40403, "Schema not found", True), (None, "", False))
+    for code, message, is_missing in told:
+        assert is_missing is _is_no_such_thing(SchemaRegistryError(404, code, message))
 
 
 @pytest.mark.parametrize("path", ["/wrong", "/wrong/path"])
