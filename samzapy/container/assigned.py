@@ -104,6 +104,7 @@ class AssignedTasks:
             if task.state != TaskState.STOPPED:
                 self._tasks.stop(task)
             del self._tasks.held[task.name]
+        self._tasks.share_memory()
         self.released.update(names)
         failpoints.hit("move.released.before_ack")
         LOG.info("released %s", ", ".join(names))

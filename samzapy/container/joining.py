@@ -51,6 +51,7 @@ class Joining:
     def start(self, names: Sequence[str]) -> None:
         """T1 to T5 begin for these tasks."""
         tasks = [self._tasks.add(name) for name in names]
+        self._tasks.share_memory()
         for task in tasks:
             self._standbys.leave(task.name)
         self._starter = self._new_starter()

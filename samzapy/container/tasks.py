@@ -76,11 +76,11 @@ class Tasks:
             TaskInput(p, specs[p.topic], task, None if ends is None or specs[p.topic].between else ends[str(p)]) for p in model.inputs
         ]
         self.held[name] = task
-        self._share_memory()
         return task
 
-    def _share_memory(self) -> None:
-        """Each open store gets the same part of the container's memory: a container may get more tasks than it was planned with, or fewer."""
+    def share_memory(self) -> None:
+        """Each open store gets the same part of the container's memory: a container may get more tasks than it was planned with, or fewer. Called when tasks
+        have come or gone."""
         stores = [store for task in self.held.values() if task.state != TaskState.STOPPED for store in task.stores.values()]
         for store in stores if self._spec.store_memory_bytes else ():
             store.limit_memory(self._spec.store_memory_bytes // len(stores))
@@ -108,7 +108,6 @@ class Tasks:
             for store in task.stores.values():
                 store.flush()
                 store.close()
-        self._share_memory()
         self._supervision.report(False)
 
     def stop_all(self) -> list[TaskError]:
