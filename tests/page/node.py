@@ -1,19 +1,17 @@
-"""The page's own code outside of a browser: its files as modules of node, which comes with playwright too. Where it is missing, tests are skipped."""
+"""The page's own code outside of a browser: its files as modules of node, which comes with playwright."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
+import playwright
 
 from samzapy.web.files import PAGE
 
-INSTALL = "pip install playwright, or a node on the PATH"
 # What the files expect of a browser, and a clock that a test puts forward: `await go(ms)` lets that much time pass, with all that is due in it.
 BROWSER = """
 globalThis.location = { hash: "", pathname: "/" };
@@ -43,14 +41,10 @@ let result;
 """
 
 
-def node() -> str:
-    """A node that runs the page's files; the test is skipped where there is none."""
-    found = shutil.which("node")
-    spec = importlib.util.find_spec("playwright")
-    if found is None and spec is not None and spec.origin is not None:
-        found = shutil.which("node", path=str(Path(spec.origin).parent / "driver"))
-    if found is None:
-        pytest.skip(f"no node: {INSTALL}")
+def node() -> Path:
+    """The node that playwright brings, which requirements-dev.lock installs: without it the tests fail."""
+    found = Path(playwright.__file__).parent / "driver" / "node"
+    assert found.is_file(), f"{found} is missing: make dev"
     return found
 
 
