@@ -19,7 +19,7 @@ from fastavro.schema import SchemaParseException
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.config.key_schema import why_no_key
 from samzapy.serde.avro_bounds import Bounds
-from samzapy.serde.avro_defaults import copied, fields_of, put_defaults
+from samzapy.serde.avro_defaults import copied, defined, fields_of, put_defaults
 from samzapy.serde.avro_fit import Checks, refuse_changed, refuse_misfit
 from samzapy.serde.avro_pair import Pair
 from samzapy.serde.avro_walk import Skip, Skips, Walk
@@ -157,7 +157,7 @@ def _marked(parsed: Any, types: dict[str, Any]) -> Any:
     """A schema as fastavro takes it without parsing it again for each value, and with the types that it names: at the top these are their definitions."""
     if isinstance(parsed, list):
         return [_marked(branch, types) for branch in parsed]
-    found = types.get(parsed, parsed) if isinstance(parsed, str) else parsed
+    found = defined(parsed, types)
     return {**found, "__fastavro_parsed": True, "__named_schemas": types} if isinstance(found, dict) else found
 
 

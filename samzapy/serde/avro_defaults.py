@@ -20,6 +20,11 @@ def logical_of(schema: Any) -> str:
     return name if name in LOGICAL_READERS and (schema["logicalType"] != "decimal" or "precision" in schema) else ""
 
 
+def defined(schema: Any, types: Mapping[str, Any]) -> Any:
+    """A schema, or what it names."""
+    return types.get(schema, schema) if isinstance(schema, str) else schema
+
+
 def put_defaults(schema: Any, types: Mapping[str, Any]) -> set[tuple[str, str]]:
     """Change the fields' defaults to Python values, in place. `schema`, `types`: as fastavro parsed them. A default that is none of its type stays as it is:
     the schemas of others are read with, too.
@@ -71,7 +76,7 @@ def _value(schema: Any, default: Any, types: Mapping[str, Any], raw: Mapping[int
     """What a default stands for. Raises one of NO_VALUE: it is none of the type."""
     if isinstance(schema, list):
         return _first(schema, default, lambda branch: _value(branch, default, types, raw))
-    schema = types.get(schema, schema) if isinstance(schema, str) else schema
+    schema = defined(schema, types)
     kind = schema["type"] if isinstance(schema, dict) else schema
     logical = logical_of(schema)
     found = _plain(kind, schema, default, types, raw)

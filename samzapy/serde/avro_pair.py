@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from samzapy.serde.avro_defaults import logical_of
+from samzapy.serde.avro_defaults import defined, logical_of
 
 NAMED = ("record", "error", "enum", "fixed")
 _WIDER = {
@@ -53,7 +53,7 @@ class Pair:
     def _of(self, written: Any, wanted: Any) -> Any:
         if isinstance(written, list):
             return [self._of(branch, wanted) for branch in written]
-        wanted = self._wanted.get(wanted, wanted) if isinstance(wanted, str) else wanted
+        wanted = defined(wanted, self._wanted)
         if isinstance(wanted, list):
             branches = [each for each in wanted if self._meets(written, each)]
             branches.sort(key=lambda each: self._distance(written, each))  # the nearest one: a decimal is none of the `string` before it
@@ -72,8 +72,7 @@ class Pair:
         return self._plain(written, wanted)
 
     def _distance(self, written: Any, wanted: Any) -> tuple[bool, bool]:
-        one = self._written.get(written, written) if isinstance(written, str) else written
-        other = self._wanted.get(wanted, wanted) if isinstance(wanted, str) else wanted
+        one, other = defined(written, self._written), defined(wanted, self._wanted)
         return _kind(one) != _kind(other), logical_of(one) != logical_of(other)
 
     def _named(self, written: Any, wanted: Any) -> Any:
@@ -110,8 +109,7 @@ class Pair:
 
     def _meets(self, written: Any, wanted: Any) -> bool:
         """Whether fastavro takes the second to read the first."""
-        written = self._written.get(written, written) if isinstance(written, str) else written
-        wanted = self._wanted.get(wanted, wanted) if isinstance(wanted, str) else wanted
+        written, wanted = defined(written, self._written), defined(wanted, self._wanted)
         if isinstance(written, list) or isinstance(wanted, list):
             return True
         one, other = _kind(written), _kind(wanted)
