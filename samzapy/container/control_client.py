@@ -83,7 +83,7 @@ class HttpControl:
                 time.sleep(RETRY_S)
         return False
 
-    def line(self, incarnation: str, number: int, park_s: float, answers: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
+    def long_poll(self, incarnation: str, number: int, park_s: float, answers: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
         """Hand in answers, and wait for questions; of an object whose `timeout_s` is longer than `park_s`."""
         found = self._post("line", {"incarnation": incarnation, "n": number, "park_s": park_s, "answers": answers}).get("questions", [])
         return [question for question in found if isinstance(question, dict)] if isinstance(found, list) else []

@@ -53,7 +53,7 @@ class Later:
 
 
 class Inside:
-    """Used on the line's thread.
+    """Used on the thread of the long poll.
 
     Args:
         loop_thread: the loop's, as threading.get_ident gives it.
@@ -99,7 +99,7 @@ class Inside:
                     return {"id": number, "error": f"this container is of another version, and does not know the request {str(other)[:50]!r}"}
         except SamzapyError as error:
             return {"id": number, "error": error.message, "remedy": error.remedy}
-        except Exception as error:  # noqa: BLE001  a question must never end the line
+        except Exception as error:  # noqa: BLE001  a question must never end the long poll
             return {"id": number, "error": f"the question failed: {type(error).__name__}: {error}"}
         return None
 

@@ -1,4 +1,4 @@
-"""The line, a long poll: a request of the container that waits at the driver until there is a question for it. Containers listen nowhere.
+"""The long poll: a request of the container that waits at the driver until there is a question for it. Containers listen nowhere.
 
 Its thread knows what can be looked at (inside.py) and the driver. Whatever comes by it can change nothing: neither what the loop does, nor what
 is committed. One thing that comes is no question: that the driver has orders, so that the next heartbeat, which fetches them, is sent at once.
@@ -25,7 +25,7 @@ BEAT = "beat"
 class Parked(Protocol):
     """The request to the driver."""
 
-    def line(self, incarnation: str, number: int, park_s: float, answers: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
+    def long_poll(self, incarnation: str, number: int, park_s: float, answers: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
         """Hand in answers; waits for questions, at most so long.
 
         Raises:
@@ -33,7 +33,7 @@ class Parked(Protocol):
         """
 
 
-class Line:
+class LongPoll:
     """Answers until `stop`, or until another incarnation is asked."""
 
     def __init__(self, driver: Parked) -> None:
@@ -42,7 +42,7 @@ class Line:
 
     def start(self, incarnation: str, inside: Inside, beat_now: Callable[[], None] = lambda: None) -> None:
         """`beat_now`: sends the next heartbeat now."""
-        start_thread("line", lambda: self._answer(incarnation, inside, beat_now))
+        start_thread("long-poll", lambda: self._answer(incarnation, inside, beat_now))
 
     def stop(self) -> None:
         """Not waited for: its request may be parked."""
@@ -54,7 +54,7 @@ class Line:
         while not self._is_over.is_set():
             number += 1
             try:
-                questions = self._driver.line(incarnation, number, BUSY_S if inside.is_busy else PARK_S, answers)
+                questions = self._driver.long_poll(incarnation, number, BUSY_S if inside.is_busy else PARK_S, answers)
             except Superseded:
                 return
             except SamzapyError as error:  # the heartbeat says so to people, if it lasts

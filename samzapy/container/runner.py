@@ -28,7 +28,7 @@ from samzapy.container.failure import told_stack
 from samzapy.container.heartbeat import EXIT, STOP, Heartbeat
 from samzapy.container.inside import Doing, Inside
 from samzapy.container.lags import Lags, Written
-from samzapy.container.long_poll import Line
+from samzapy.container.long_poll import LongPoll
 from samzapy.container.loop_watch import LoopWatch
 from samzapy.container.purge import Purge
 from samzapy.container.sampling import Sampler
@@ -66,7 +66,7 @@ class ContainerRunner:
         die: ends the process at once; called when the lease is over and the loop does not react.
         arm: called on the heartbeat's thread with every heartbeat: if it is not called again for long, something holds that thread up.
         before_end: called before the end is reported; after that this process may be killed.
-        line: by which it is asked what goes on inside. sampler: of its loop.
+        long_poll: by which it is asked what goes on inside. sampler: of its loop.
         resident: how much memory this process has, in bytes; told with every heartbeat.
         spawn, new_id, settle_memory: what a process has for threads, ids, and to set up its memory when the tasks run.
     """
@@ -90,7 +90,7 @@ class ContainerRunner:
         arm: Callable[[], None] = lambda: None,
         resident: Callable[[], int | None] = resident_bytes,
         before_end: Callable[[], None] = lambda: None,
-        line: Line | None = None,
+        long_poll: LongPoll | None = None,
         sampler: Sampler | None = None,
     ) -> None:
         self._number = number
@@ -110,7 +110,7 @@ class ContainerRunner:
         self._die = die
         self._loop_thread = threading.get_ident()
         self._arm, self._resident, self._before_end = arm, resident, before_end
-        self._line, self._sampler = line, sampler
+        self._long_poll, self._sampler = long_poll, sampler
         self._told_of, self._ends = ("", 0.0), ""
         self._watch = LoopWatch(number=number, loop_thread=self._loop_thread, stuck_hook_s=stuck_hook_s, clock=clock, end=self._end_process)
         self._over: tuple[str, float, int] = "", 0.0, 0  # why it started over the last time, when, and how many commits there were
@@ -140,8 +140,8 @@ class ContainerRunner:
             self._container = container = self._build(assignment, self._incarnation, supervision)
             self._heartbeat.start()
             self._lags.start()
-            if self._line is not None:
-                self._line.start(self._incarnation, Inside(self._loop_thread, self._doing, lambda: container.tracing, self._sampler), self._heartbeat.beat_now)
+            if self._long_poll is not None:
+                self._long_poll.start(self._incarnation, Inside(self._loop_thread, self._doing, lambda: container.tracing, self._sampler), self._heartbeat.beat_now)
             outcome = self._live(container)
         except Superseded as caught:
             outcome, error = ContainerOutcome.SUPERSEDED, caught
@@ -247,8 +247,8 @@ class ContainerRunner:
             report["error"] = {**error.to_json(), "fatal": is_fatal}
         self._heartbeat.stop()
         self._lags.stop()
-        if self._line is not None:
-            self._line.stop()
+        if self._long_poll is not None:
+            self._long_poll.stop()
         failpoints.hit("end.report.before")
         if not self._control.report_final(self._incarnation, report) and is_told_beside and error is not None:
             LOG.error("container %d %s: %s: %s", self._number, outcome, error.code, error)
@@ -309,7 +309,7 @@ class ContainerRunner:
         return status
 
     def _doing(self) -> Doing:
-        """On the line's thread. A hook goes on since the loop was last seen outside of one."""
+        """On the thread of the long poll. A hook goes on since the loop was last seen outside of one."""
         if (container := self._container) is None:
             return Doing(self._state.lower(), 0.0)
         phase, s = container.facts.loop.doing()

@@ -20,6 +20,7 @@ from samzapy.container.task_metrics import Room, TaskMetrics
 from samzapy.container.transaction import Transaction
 from samzapy.model.job_model import TaskModel
 from samzapy.model.states import TaskState
+from samzapy.plan.store_memory import of_each_store
 from samzapy.ports import Supervision
 
 
@@ -83,7 +84,7 @@ class Tasks:
         have come or gone."""
         stores = [store for task in self.held.values() if task.state != TaskState.STOPPED for store in task.stores.values()]
         for store in stores if self._spec.store_memory_bytes else ():
-            store.limit_memory(self._spec.store_memory_bytes // len(stores))
+            store.limit_memory(of_each_store(self._spec.store_memory_bytes, len(stores)))
 
     def drop(self, tasks: Iterable[TaskInstance]) -> None:
         """As if these had never been added."""

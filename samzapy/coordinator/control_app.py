@@ -38,7 +38,7 @@ def control_connections(tasks: int) -> int:
 
 
 def control_app(roster: Roster, token: str, switchboard: Switchboard | None = None) -> Starlette:
-    """Registration, heartbeat, final report and line of each container."""
+    """Registration, heartbeat, final report and long poll of each container."""
     check, room, board = signature_check(token), _Room(MAX_BODIES_BYTES), switchboard or Switchboard()
 
     def register(content: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -55,7 +55,7 @@ def control_app(roster: Roster, token: str, switchboard: Switchboard | None = No
         roster.report_final(int(content["container"]), str(content["incarnation"]), dict(content["report"]))
         return {}
 
-    async def line(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def long_poll(content: Mapping[str, Any]) -> Mapping[str, Any]:
         who = int(content["container"]), str(content["incarnation"]), int(content["n"])
         await run_in_threadpool(roster.refuse_strangers, who[0], who[1])
         asked, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -71,7 +71,7 @@ def control_app(roster: Roster, token: str, switchboard: Switchboard | None = No
             pass
         return {"questions": board.take(*who)}
 
-    verbs: dict[str, AsyncAct] = {"register": _in_thread(register), "heartbeat": _in_thread(heartbeat), "finished": _in_thread(report_final), "line": line}
+    verbs: dict[str, AsyncAct] = {"register": _in_thread(register), "heartbeat": _in_thread(heartbeat), "finished": _in_thread(report_final), "line": long_poll}
     return Starlette(routes=[Route(f"/control/{verb}", _answering(check, room, act), methods=["POST"]) for verb, act in verbs.items()])
 
 

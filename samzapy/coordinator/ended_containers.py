@@ -39,7 +39,7 @@ from samzapy.plan.declared_dead import (
     after_end,
     judge,
 )
-from samzapy.plan.memory import killed_for_memory
+from samzapy.plan.killed_for_memory import killed_for_memory
 from samzapy.plan.moves import orphans
 from samzapy.ports import Clock, ContainerHandle
 

@@ -1,4 +1,4 @@
-"""Questions to containers: each has one request parked here, its line; questions travel in the replies to it, answers on the next request.
+"""Questions to containers: each has one request parked here, its long poll; questions travel in the replies to it, answers on the next request.
 
 Asked is only the incarnation that the caller names, and only its answers are taken. A question that nobody answers in time is dropped. All of it
 is in memory, and bounded.
@@ -36,7 +36,7 @@ class Question:
 
 
 @dataclass(eq=False, slots=True)
-class _Line:
+class _LongPoll:
     """A container's. `newest`: the number of its newest request; `wake`: ends that one's wait."""
 
     incarnation: str
@@ -51,7 +51,7 @@ class Switchboard:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._lines: dict[int, _Line] = {}
+        self._long_polls: dict[int, _LongPoll] = {}
         self._asked: dict[str, Question] = {}
         self._is_closed = False
 
@@ -67,16 +67,16 @@ class Switchboard:
         with self._lock:
             self._refuse_too_many(question)
             self._asked[question.id] = question
-            line = self._line(container, incarnation)
-            line.waiting.append(question)
-            line.wake()
+            poll = self._long_poll(container, incarnation)
+            poll.waiting.append(question)
+            poll.wake()
         try:
             question.is_over.wait(wait_s)
         finally:
             with self._lock:
                 self._asked.pop(question.id, None)
-                if question in line.waiting:
-                    line.waiting.remove(question)
+                if question in poll.waiting:
+                    poll.waiting.remove(question)
         if question.answer is None:
             remedy = "It may be starting or ending, or its code may hold Python's lock."
             raise ClusterUnreachable(f"container {container} did not answer within {wait_s:.0f} s.", remedy)
@@ -86,12 +86,12 @@ class Switchboard:
         return found if isinstance(found, Mapping) else {}
 
     def hasten(self, container: int, incarnation: str) -> None:
-        """Let it send its next heartbeat now: there are orders. Nobody waits for an answer; without a line it sends one in its time."""
+        """Let it send its next heartbeat now: there are orders. Nobody waits for an answer; without a long poll it sends one in its time."""
         with self._lock:
-            line = self._lines.get(container)
-            if line is not None and line.incarnation == incarnation and not any(q.kind == BEAT for q in line.waiting):
-                line.waiting.append(Question(secrets.token_hex(8), container, incarnation, BEAT, {}, self._clock() + HASTE_S))
-                line.wake()
+            poll = self._long_polls.get(container)
+            if poll is not None and poll.incarnation == incarnation and not any(q.kind == BEAT for q in poll.waiting):
+                poll.waiting.append(Question(secrets.token_hex(8), container, incarnation, BEAT, {}, self._clock() + HASTE_S))
+                poll.wake()
 
     def _refuse_too_many(self, question: Question) -> None:
         if self._is_closed:
@@ -105,49 +105,49 @@ class Switchboard:
     # -- containers ----------------------------------------------------------------------------------------------------------------------
 
     def arrive(self, container: int, incarnation: str, number: int, answers: Sequence[Mapping[str, Any]], wake: Callable[[], None]) -> None:
-        """A request of the container's line: takes its answers, and parks it. `wake` is called, on any thread, when there are questions.
+        """A request of the container's long poll: takes its answers, and parks it. `wake` is called, on any thread, when there are questions.
 
         Raises:
             Superseded: a request of this number, or a later one, came before: this one is a repetition.
         """
         with self._lock:
-            line = self._line(container, incarnation)
-            if number <= line.newest:
+            poll = self._long_poll(container, incarnation)
+            if number <= poll.newest:
                 raise Superseded(f"request {number} of container {container} was received before.", "")
-            line.newest, line.wake = number, wake
+            poll.newest, poll.wake = number, wake
             for answer in answers:
                 question = self._asked.get(str(answer.get("id", "")))
                 if question is not None and (question.container, question.incarnation) == (container, incarnation):
                     question.answer = dict(answer)
                     question.is_over.set()
-            if line.waiting or self._is_closed:
+            if poll.waiting or self._is_closed:
                 wake()
 
     def take(self, container: int, incarnation: str, number: int) -> list[dict[str, Any]]:
         """The questions for this request, which leaves now; none if a later one has come."""
         with self._lock:
-            line = self._lines.get(container)
-            if line is None or line.incarnation != incarnation or line.newest != number:
+            poll = self._long_polls.get(container)
+            if poll is None or poll.incarnation != incarnation or poll.newest != number:
                 return []
-            line.wake = lambda: None
-            taken, line.waiting = line.waiting, []
+            poll.wake = lambda: None
+            taken, poll.waiting = poll.waiting, []
             return [{**q.content, "id": q.id, "kind": q.kind} for q in taken if self._clock() < q.until]
 
     def close(self) -> None:
         """The run ends: nobody waits any more, here or there."""
         with self._lock:
             self._is_closed = True
-            for line in self._lines.values():
-                line.wake()
+            for poll in self._long_polls.values():
+                poll.wake()
             for question in self._asked.values():
                 question.is_over.set()
 
-    def _line(self, container: int, incarnation: str) -> _Line:
-        line = self._lines.get(container)
-        if line is None or line.incarnation != incarnation:
-            if len(self._lines) >= MAX_CONTAINERS:
-                self._lines.clear()
-            if line is not None:
-                line.wake()  # a request of the process before this one: nobody reads its answer, and it must not hold up the end of the run
-            line = self._lines[container] = _Line(incarnation)
-        return line
+    def _long_poll(self, container: int, incarnation: str) -> _LongPoll:
+        poll = self._long_polls.get(container)
+        if poll is None or poll.incarnation != incarnation:
+            if len(self._long_polls) >= MAX_CONTAINERS:
+                self._long_polls.clear()
+            if poll is not None:
+                poll.wake()  # a request of the process before this one: nobody reads its answer, and it must not hold up the end of the run
+            poll = self._long_polls[container] = _LongPoll(incarnation)
+        return poll

@@ -33,10 +33,10 @@ from samzapy.model.acls import WRITE
 from samzapy.model.dead_letter import BARRIER, DeadLetter, Origin, record_size, replay_headers, trace_headers
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition, next_offset
+from samzapy.ops.abort_transaction import abort_open
 from samzapy.ops.acls import also_needed
 from samzapy.ops.letters import Entry, Found, Sorting
 from samzapy.ops.newer_records import Newer, none_newer
-from samzapy.ops.open_transaction import abort_open
 from samzapy.ops.replay_place import refused_by_place
 from samzapy.ops.replay_time import NOW, time_to_send, why_not_own
 from samzapy.ports import Clock, Consumer, Log, Message, TopicFacts, TransactionalProducer

@@ -1,4 +1,4 @@
-"""Looking inside a running container: what its loop does now, its stack, a profile, a trace of a task's next records. By the line; nothing changes."""
+"""Looking inside a running container: what its loop does now, its stack, a profile, a trace of a task's next records. Through the long poll; nothing changes."""
 
 from __future__ import annotations
 

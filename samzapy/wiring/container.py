@@ -25,7 +25,7 @@ from samzapy.config.schema import InputSettings, Settings
 from samzapy.container.container import Container
 from samzapy.container.control_client import HttpControl
 from samzapy.container.crash_place import Trace
-from samzapy.container.long_poll import PARK_S, Line
+from samzapy.container.long_poll import PARK_S, LongPoll
 from samzapy.container.not_ready import tell_driver
 from samzapy.container.profile import LoopProfile
 from samzapy.container.runner import ContainerRunner
@@ -38,6 +38,7 @@ from samzapy.memory import collect_rarely
 from samzapy.model import lease_times
 from samzapy.model.checkpoint import MAX_BYTES
 from samzapy.model.job_model import TaskModel, tasks_from_json
+from samzapy.plan.store_memory import of_all_stores, of_each_store
 from samzapy.ports import Assignment, Clock, StoreDirectory, StoreEngine, Supervision, TaskStore, TopicFacts
 from samzapy.ports.log import DEFAULT_DELETE_RETENTION_MS
 from samzapy.serde.unreserved import UnreservedKeys
@@ -58,9 +59,6 @@ from samzapy.wiring.user_code import imported
 
 LOG = logging.getLogger("samzapy")
 ENTRY = "samzapy.wiring.container:run_container"
-CACHE_SHARE = (
-    0.25  # of containers.memory: read caches and committed overlays; as much again goes to RocksDB's block cache and write buffers
-)
 NOT_HERE = (
     "Variables and files that secret keys refer to must be there on every host where containers run: a variable in the environment that Spark's workers are started "
     "with (standalone: conf/spark-env.sh, then restart the worker; YARN: `spark.executorEnv.NAME`; Kubernetes: "
@@ -130,7 +128,7 @@ def container_spec(
         dead_letters=DeadLetterSpec(letters, topics[letters].max_message_bytes) if letters is not None and letters in topics else None,
         max_checkpoint_bytes=topics[job.checkpoint_topic].max_message_bytes if job.checkpoint_topic in topics else MAX_BYTES,
         lease_s=settings.containers.lease_ms / seconds,
-        store_memory_bytes=int(settings.containers.memory_bytes * CACHE_SHARE),
+        store_memory_bytes=of_all_stores(settings.containers.memory_bytes),
         fingerprint=fingerprint(settings, tasks, {t: topics[t].partitions for t in names.internal}, serdes, user.operators),
         keyed_inputs=partitions_of(names.keyed, tasks),  # as planned: they may have grown since
         joined=names.joined,
@@ -183,8 +181,9 @@ def _store_specs(
     wall: SettledClock,
 ) -> dict[str, StoreSpec]:
     stores = len(settings.stores) * max(1, -(-task_count // settings.containers.count))
-    cache_bytes = int(settings.containers.memory_bytes * CACHE_SHARE / max(1, stores))
-    memory = SharedMemory(int(settings.containers.memory_bytes * CACHE_SHARE)) if settings.stores else None
+    all_bytes = of_all_stores(settings.containers.memory_bytes)
+    cache_bytes = of_each_store(all_bytes, stores)
+    memory = SharedMemory(all_bytes) if settings.stores else None
     names = JobTopics.of(settings)
     job = names.job
     result = {}
@@ -271,7 +270,7 @@ def run_container(payload: Mapping[str, Any]) -> int:
     driver = payload["control_url"], payload["token"], number, payload["launch_id"]
     steady = SteadyTime()
     control = HttpControl(*driver, timeout_s=min(5.0, lease_times.ANSWER * lease_s), steady=steady)
-    line = Line(HttpControl(*driver, timeout_s=PARK_S + 10, steady=steady))
+    long_poll = LongPoll(HttpControl(*driver, timeout_s=PARK_S + 10, steady=steady))
 
     serdes = Serdes(settings, folders)
     user_tasks = imported(settings, payload["document"], folders, serdes)
@@ -318,7 +317,7 @@ def run_container(payload: Mapping[str, Any]) -> int:
                 die=die,
                 arm=trace.arm,
                 before_end=profile.end if profile else lambda: None,
-                line=line,
+                long_poll=long_poll,
                 sampler=sampler,
             ).run()
     finally:

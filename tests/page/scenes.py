@@ -12,7 +12,7 @@ from typing import Any
 from samzapy.clock import SystemClock
 from samzapy.coordinator.events import CONTAINER
 from samzapy.model.process_end import ProcessEnd, killed_by
-from samzapy.plan.memory import MIB, killed_for_memory
+from samzapy.plan.killed_for_memory import MIB, killed_for_memory
 from samzapy.serde.basic import JsonSerde
 from samzapy.streams import App, agg
 from samzapy.streams.expand import sections

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from samzapy.clock import SystemClock
 from samzapy.config.schema import Settings
 from samzapy.container.inside import Doing, Inside
-from samzapy.container.long_poll import Line
+from samzapy.container.long_poll import LongPoll
 from samzapy.container.sampling import Sampler
 from samzapy.coordinator.http import Listener
 from samzapy.coordinator.membership import Member, Owner
@@ -77,12 +77,12 @@ class Changes:
 
 
 class Parked:
-    """A container's line without a network."""
+    """A container's long poll without a network."""
 
     def __init__(self, board: Switchboard, container: int) -> None:
         self._board, self._container = board, container
 
-    def line(self, incarnation: str, number: int, park_s: float, answers: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
+    def long_poll(self, incarnation: str, number: int, park_s: float, answers: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
         asked = threading.Event()
         self._board.arrive(self._container, incarnation, number, answers, asked.set)
         asked.wait(min(park_s, 1.0))
@@ -137,9 +137,9 @@ class Stage:
         self.board = Switchboard()
         self.sampler = Sampler() if looks_inside else None
         self.traced = Traced()
-        self.lines = [Line(Parked(self.board, n)) for n in range(containers if looks_inside else 0)]
-        for n, line in enumerate(self.lines):
-            line.start(f"i{n}", Inside(threading.get_ident(), lambda: Doing("wait_input", 0.004), lambda: self.traced, self.sampler))
+        self.polls = [LongPoll(Parked(self.board, n)) for n in range(containers if looks_inside else 0)]
+        for n, poll in enumerate(self.polls):
+            poll.start(f"i{n}", Inside(threading.get_ident(), lambda: Doing("wait_input", 0.004), lambda: self.traced, self.sampler))
 
     def _checkpoint(self) -> None:
         """Partition 0 has read all that tests set aside."""
@@ -157,8 +157,8 @@ class Stage:
         self.is_stopped = True
 
     def close(self) -> None:
-        for line in self.lines:
-            line.stop()
+        for poll in self.polls:
+            poll.stop()
         self.board.close()
         if self.sampler is not None:
             self.sampler.close()

@@ -147,12 +147,12 @@ def test_a_process_is_killed_without_the_rosters_lock() -> None:
     assert [False] == held
 
 
-def test_a_question_to_a_new_process_stays_when_the_line_of_the_one_before_is_answered() -> None:
+def test_a_question_to_a_new_process_stays_when_the_long_poll_of_the_one_before_is_answered() -> None:
     board, answers = Switchboard(), []
     board.arrive(0, "old", 1, [], lambda: None)
     asking = threading.Thread(target=lambda: answers.append(board.ask(0, "new", "stack", {}, LIMIT_S)))
     asking.start()
-    while not board._lines or board._lines[0].incarnation != "new":
+    while not board._long_polls or board._long_polls[0].incarnation != "new":
         threading.Event().wait(0.01)
     assert [] == board.take(0, "old", 1)
     board.arrive(0, "new", 1, [], lambda: None)

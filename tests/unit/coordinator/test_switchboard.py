@@ -15,7 +15,7 @@ import pytest
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError, SamzapyError, Superseded
 from samzapy.container.control_client import HttpControl
 from samzapy.container.inside import Doing, Inside
-from samzapy.container.long_poll import Line
+from samzapy.container.long_poll import LongPoll
 from samzapy.coordinator import switchboard
 from samzapy.coordinator.control_app import control_app
 from samzapy.coordinator.http import Listener
@@ -26,6 +26,7 @@ from tests.page.staged import Stage
 
 TOKEN = "a-token"
 SOON_S, LONG_S = 0.3, 30.0
+LONG_POLL = "/control/line"
 
 
 class Asking:
@@ -129,23 +130,23 @@ def test_over_http_a_parked_request_is_woken_and_one_that_is_sent_again_is_refus
     board = Switchboard()
     listener = Listener(control_app(stage.roster, TOKEN, board), "127.0.0.1", 0)
     listener.start()
-    line = Line(HttpControl(listener.url, TOKEN, 0, "launch", timeout_s=LONG_S))
+    poll = LongPoll(HttpControl(listener.url, TOKEN, 0, "launch", timeout_s=LONG_S))
     try:
-        line.start("i0", Inside(threading.get_ident(), lambda: Doing("wait_input", 0.0), lambda: None, None))
+        poll.start("i0", Inside(threading.get_ident(), lambda: Doing("wait_input", 0.0), lambda: None, None))
         for _ in range(3):
             assert "wait_input" == board.ask(0, "i0", "stack", {}, LONG_S)["now"]["phase"]
 
         body = json.dumps({"container": 1, "incarnation": "i1", "n": 1, "park_s": 0, "answers": []}).encode()
-        recorded = urllib.request.Request(f"{listener.url}/control/line", body, signed_headers(TOKEN, "POST", "/control/line", body, time.time()))
+        recorded = urllib.request.Request(listener.url + LONG_POLL, body, signed_headers(TOKEN, "POST", LONG_POLL, body, time.time()))
         with urllib.request.urlopen(recorded, timeout=LONG_S) as answer:
             assert {"questions": []} == json.load(answer)
         assert 403 == refused(recorded)
-        again = urllib.request.Request(f"{listener.url}/control/line", body, signed_headers(TOKEN, "POST", "/control/line", body, time.time()))
+        again = urllib.request.Request(listener.url + LONG_POLL, body, signed_headers(TOKEN, "POST", LONG_POLL, body, time.time()))
         assert 409 == refused(again), "signed anew, but of a number that came before"
         zombie = json.dumps({"container": 1, "incarnation": "i0", "n": 9, "park_s": 0, "answers": []}).encode()
-        assert 409 == refused(urllib.request.Request(f"{listener.url}/control/line", zombie, signed_headers(TOKEN, "POST", "/control/line", zombie, time.time())))
+        assert 409 == refused(urllib.request.Request(listener.url + LONG_POLL, zombie, signed_headers(TOKEN, "POST", LONG_POLL, zombie, time.time())))
     finally:
-        line.stop()
+        poll.stop()
         board.close()
         listener.stop()
 
@@ -154,10 +155,10 @@ def test_orders_are_fetched_at_once_by_those_who_are_asked_and_nobody_waits_for_
     board = Switchboard()
     listener = Listener(control_app(stage.roster, TOKEN, board), "127.0.0.1", 0)
     listener.start()
-    line, beats = Line(HttpControl(listener.url, TOKEN, 0, "launch", timeout_s=LONG_S)), threading.Semaphore(0)
+    poll, beats = LongPoll(HttpControl(listener.url, TOKEN, 0, "launch", timeout_s=LONG_S)), threading.Semaphore(0)
     inside = Inside(threading.get_ident(), lambda: Doing("wait_input", 0.0), lambda: None, None)
     try:
-        line.start("i0", inside, beats.release)
+        poll.start("i0", inside, beats.release)
         assert "wait_input" == board.ask(0, "i0", "stack", {}, LONG_S)["now"]["phase"], "its request is parked"
         Looking(stage.roster, board).hasten()
         assert beats.acquire(timeout=LONG_S)
@@ -166,7 +167,7 @@ def test_orders_are_fetched_at_once_by_those_who_are_asked_and_nobody_waits_for_
         assert "wait_input" == board.ask(0, "i0", "stack", {}, LONG_S)["now"]["phase"], "it goes on answering"
         assert not beats.acquire(blocking=False)
     finally:
-        line.stop()
+        poll.stop()
         board.close()
         listener.stop()
 

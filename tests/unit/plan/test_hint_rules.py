@@ -14,8 +14,8 @@ from samzapy.plan.duration import duration
 from samzapy.plan.finding import KNOW, Finding
 from samzapy.plan.hint_rules import diagnose
 from samzapy.plan.job_facts import ContainerFacts, JobFacts, TaskFacts
+from samzapy.plan.killed_for_memory import MIB, killed_for_memory
 from samzapy.plan.lasting_hints import PATIENT, Hints
-from samzapy.plan.memory import MIB, killed_for_memory
 from samzapy.plan.stalled import OpenTransaction
 
 

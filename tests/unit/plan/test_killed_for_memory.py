@@ -6,7 +6,7 @@ import signal
 from typing import Any
 
 from samzapy.model.process_end import killed_by
-from samzapy.plan.memory import MIB, killed_for_memory
+from samzapy.plan.killed_for_memory import MIB, killed_for_memory
 
 LIKELY = "too little memory is the likely cause"
 
