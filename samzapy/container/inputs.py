@@ -25,8 +25,9 @@ from samzapy.model.names import CHANGELOG
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.states import TaskState
 from samzapy.plan.bounded_run import has_read_all
+from samzapy.plan.open_transaction import OpenTransaction
 from samzapy.plan.refused_record_search import Suspects, searched
-from samzapy.plan.stalled import OpenTransaction, Still, confirmed, look, why_it_stands, why_unanswered
+from samzapy.plan.stalled import Still, confirmed, look, why_it_stands, why_unanswered
 from samzapy.ports import Consumer, Log, Message
 
 LOG = logging.getLogger("samzapy.inputs")

@@ -19,7 +19,7 @@ from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
 from samzapy.model.barrier import BARRIER_KEY, Barrier, barrier_from_bytes
 from samzapy.model.offsets import TopicPartition
-from samzapy.plan.stalled import OpenTransaction
+from samzapy.plan.open_transaction import OpenTransaction
 from samzapy.ports import Clock, Consumer, Message
 
 LOG = logging.getLogger("samzapy.restore")

@@ -24,8 +24,8 @@ from samzapy.model.marks import Mark
 from samzapy.model.names import KAFKA
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.states import TaskState
+from samzapy.plan.open_transaction import OpenTransaction, reason_json
 from samzapy.plan.refill import refill_at_commit
-from samzapy.plan.stalled import OpenTransaction, reason_json
 from samzapy.ports import Message, TaskStore
 
 KEYS = 200  # of records, by which the share of one key is estimated

@@ -9,41 +9,9 @@ little later, and the client has handed out what it has, does it stand.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
-
-from samzapy.model.offsets import TopicPartition
 
 DRAINED_POLLS = 2
 CONFIRM_S = 5.0  # far longer than a fetch takes
-
-
-@dataclass(frozen=True, slots=True)
-class OpenTransaction:
-    """Why a task waits: an open transaction hides the records after it.
-
-    Attributes:
-        offset: where it is open.
-        is_jobs_own: in a topic between two stages of a program, into which the job alone writes.
-        barrier: of a restore, that comes after it; None: the task runs.
-    """
-
-    partition: TopicPartition
-    offset: int
-    is_jobs_own: bool = False
-    barrier: int | None = None
-
-    def __str__(self) -> str:
-        own = "a transaction of a container of this job, which ended or has not committed yet, or of another application that writes there,"
-        whose = own if self.is_jobs_own else "another application's transaction"
-        then = "; the task waits for the records after it" if self.barrier is None else f", and this start has to read to offset {self.barrier}"
-        return f"{self.partition}: {whose} is open at offset {self.offset}{then}"
-
-
-def reason_json(reason: str | OpenTransaction) -> dict[str, Any]:
-    """Why a task waits, for its report; with the partition to look at for whose a transaction is that the job knows nothing of."""
-    if isinstance(reason, str) or reason.is_jobs_own:
-        return {"reason": str(reason)}
-    return {"reason": str(reason), "strangers": [reason.partition.topic, reason.partition.partition]}
 
 
 @dataclass(frozen=True, slots=True)

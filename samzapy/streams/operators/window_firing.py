@@ -27,6 +27,7 @@ import msgspec
 from samzapy.api.errors import SerdeError, StateUnreadable
 from samzapy.model.event_time import END, NEVER
 from samzapy.model.layout import time_bytes, time_of
+from samzapy.streams.lateness import is_too_late
 from samzapy.streams.operators.held import KEY_TYPES, HeldRows, Rows, Slots, Sums
 from samzapy.streams.operators.rows import CURSOR, KEY_AT, SLICE, SLICES_END, Cursor, different, first_key
 from samzapy.streams.window_shapes import Pane, Window, pane
@@ -153,8 +154,7 @@ class Slices:
     def is_too_late(self, end: int, watermark: int, lateness_ms: int) -> bool:
         """Whether no window with the slice that ends here takes a record of it any more. If one does, it is kept first which windows have fired: nothing
         was due until then, so they were not told of."""
-        last = end + self._size - self._every
-        if end <= watermark and (last + lateness_ms <= watermark or last <= self._closed):
+        if is_too_late(end, end + self._size - self._every, watermark, lateness_ms, self._closed):
             return True
         self.at = max(self.at, watermark)
         self._write()

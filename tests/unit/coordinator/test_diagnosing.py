@@ -8,7 +8,7 @@ from samzapy.coordinator.diagnosing import job_facts
 from samzapy.coordinator.events import CONTAINER
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.process_end import other
-from samzapy.plan.stalled import OpenTransaction, reason_json
+from samzapy.plan.open_transaction import OpenTransaction, reason_json
 from tests.page.scenes import Failing, Restoring, Scene, Skewed, Stuck, Well
 
 

@@ -16,7 +16,7 @@ from samzapy.plan.hint_rules import diagnose
 from samzapy.plan.job_facts import ContainerFacts, JobFacts, TaskFacts
 from samzapy.plan.killed_for_memory import MIB, killed_for_memory
 from samzapy.plan.lasting_hints import PATIENT, Hints
-from samzapy.plan.stalled import OpenTransaction
+from samzapy.plan.open_transaction import OpenTransaction
 
 
 def loop(process: float = 0.4, **more: float) -> dict[str, float]:
