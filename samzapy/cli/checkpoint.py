@@ -19,7 +19,7 @@ from samzapy.coordinator.checkpoint_set import CheckpointSet, CheckpointSetOptio
 from samzapy.model.event_time import in_ms
 from samzapy.ops.inspection import job_in_kafka, read_checkpoints
 from samzapy.ops.letters_again import begin_of_steps, go_back, newest_letters, sent_again, warnings
-from samzapy.ops.topics import changelogs, prepare_topics
+from samzapy.ops.prepare_topics import changelogs, prepare_topics
 from samzapy.plan.checkpoint_orders import EARLIEST, LATEST, Choice, Target, pending
 from samzapy.wiring.coordinator import coordinator_settings
 from samzapy.wiring.job_topics import JobTopics

@@ -42,9 +42,9 @@ from samzapy.ops import doctor as rules
 from samzapy.ops.acls import missing_access
 from samzapy.ops.doctor import Check, State
 from samzapy.ops.inspection import job_in_kafka
+from samzapy.ops.prepare_topics import made_by_hand
 from samzapy.ops.schemas import what_schemas_lack
 from samzapy.ops.topic_rows import topic_rows
-from samzapy.ops.topics import made_by_hand
 from samzapy.ops.transaction_timeout import limit_ms, try_init
 from samzapy.plan.finding import ACT
 from samzapy.ports import Log

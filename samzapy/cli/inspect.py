@@ -21,8 +21,8 @@ from samzapy.cli.tables import is_terminal, print_table
 from samzapy.model.ownership import LeaseRecord
 from samzapy.model.states import JobState, RunOutcome
 from samzapy.ops.acls import access_of, grant_commands, principal_of
+from samzapy.ops.prepare_topics import create_topics
 from samzapy.ops.topic_rows import ABSENT, OK, topic_rows
-from samzapy.ops.topics import create_topics
 
 REDRAW = "\x1b[H\x1b[2J"  # to the upper left, with nothing below
 

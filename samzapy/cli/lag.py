@@ -18,7 +18,7 @@ from samzapy.model.commands_told import find_program
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.inspection import job_in_kafka, read_checkpoints
-from samzapy.ops.topics import made_by_hand
+from samzapy.ops.prepare_topics import made_by_hand
 from samzapy.plan.checkpoint_orders import pending, standing
 from samzapy.plan.lag import has_read_checkpoint, partition_lags
 from samzapy.ports import Log, no_leader

@@ -27,7 +27,7 @@ from samzapy.config.schema import Settings
 from samzapy.kafka.log import KafkaLog
 from samzapy.model.names import TOPIC_NAME
 from samzapy.ops.shown import serdes_by_topic
-from samzapy.plan.topics import command_that_makes
+from samzapy.plan.internal_topics import command_that_makes
 from samzapy.ports import Log, PlainProducer, TopicFacts, TopicSpec
 from samzapy.serde.basic import shown
 from samzapy.serde.record_keys import as_key

@@ -20,7 +20,7 @@ from samzapy.model.ownership import startpoint_key
 from samzapy.ops.inspection import owned_by_another, read_checkpoints
 from samzapy.ops.letters_again import Newest, begin_of_reset, from_start, newest_letters, sent_again, warnings
 from samzapy.ops.other_jobs import owned_by_others
-from samzapy.ops.topics import changelogs
+from samzapy.ops.prepare_topics import changelogs
 from samzapy.plan.checkpoint_orders import pending
 from samzapy.ports import Admin, Log
 from samzapy.wiring.job_topics import JobTopics

@@ -12,7 +12,7 @@ from samzapy.model.ownership import Ledger
 from samzapy.ops.inspection import JobInKafka, job_in_kafka, other_program, readable_checkpoints
 from samzapy.ops.lost_positions import lost_positions
 from samzapy.ops.moved_keys import moved_keys
-from samzapy.ops.topics import what_run_refuses
+from samzapy.ops.prepare_topics import what_run_refuses
 from samzapy.ports import Clock, Log
 from samzapy.wiring.growing_topics import growing
 from samzapy.wiring.job_topics import JobTopics

@@ -45,8 +45,8 @@ from samzapy.model.names import LOCALHOST
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.acls import warn_of_missing
 from samzapy.ops.made_again import refuse_to_make_again
+from samzapy.ops.prepare_topics import checked_topics, create_topics, grown_tasks, prepare_topics, topics_to_make
 from samzapy.ops.schemas import prepare_schemas
-from samzapy.ops.topics import checked_topics, create_topics, grown_tasks, prepare_topics, topics_to_make
 from samzapy.ops.unknown_records import remove_unknown_records
 from samzapy.plan.assignment import check_slots
 from samzapy.plan.bounded_run import run_ends

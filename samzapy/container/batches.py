@@ -45,8 +45,8 @@ def envelope_of(record: Message, task_input: TaskInput) -> RecordEnvelope:
 
 
 class BatchSize:
-    """How many records a batch may have. It doubles while batches succeed quickly, though beyond `CACHED_RECORDS` only where a hook takes time for them,
-    halves while one takes longer than a second, and after one that failed its records come alone until one fails alone.
+    """How many records a batch may have. It doubles while batches succeed quickly, though beyond `CACHED_RECORDS` only as long as a hook takes time for
+    them, halves while one takes longer than a second, and after one that failed its records come alone until one fails alone.
 
     Attributes:
         limit: records.
@@ -67,6 +67,8 @@ class BatchSize:
         elif records >= self.limit and (is_raw or records < CACHED_RECORDS or seconds >= CACHED_S):
             most = MAX_RAW_RECORDS if is_raw and seconds * 2 <= QUICK_S else max(MAX_RECORDS, self.limit)
             self.limit = min(most, self.limit * 2)
+        elif records >= self.limit > CACHED_RECORDS and not is_raw:
+            self.limit = CACHED_RECORDS  # as many took no time: an earlier batch was slow by chance
 
     def failed(self, records: int) -> None:
         self.limit = 1

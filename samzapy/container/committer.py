@@ -26,7 +26,7 @@ from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
 from samzapy.model.checkpoint import CHECKPOINT_KEY, MAX_BYTES, Checkpoint, InputMark, StoreMark
-from samzapy.model.event_time import LaneMark, is_same
+from samzapy.model.event_time import PartitionMark, is_same
 from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.ports import Change, Clock, PlainProducer
 
@@ -48,7 +48,7 @@ class TaskAtCut:
     positions: Mapping[TopicPartition, int]
     changes: Mapping[str, Sequence[Change]]
     offsets: dict[str, int]  # by store: where its last changelog record went
-    times: Mapping[str, LaneMark]  # by str(TopicPartition)
+    times: Mapping[str, PartitionMark]  # by str(TopicPartition)
     watermarks: Mapping[str, int]
     condemned: Mapping[str, tuple[int, ...]]  # by str(TopicPartition)
     said: Said  # what it tells the following stages

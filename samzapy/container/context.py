@@ -10,7 +10,7 @@ from samzapy.api.envelope import SystemStreamPartition
 from samzapy.api.errors import TaskError
 from samzapy.api.store import KeyValueStore
 from samzapy.container.task_metrics import OperatorCounts, TaskMetrics
-from samzapy.container.watermark import TaskTime
+from samzapy.container.task_watermark import TaskTime
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import KAFKA
 from samzapy.ports import TaskStore

@@ -22,13 +22,13 @@ def open_gates(task: TaskInstance, here: Mapping[TopicPartition, int]) -> None:
 def mark_ends(task: TaskInstance, here: Mapping[TopicPartition, int]) -> None:
     """Mark the inputs that are at their end. `here`: the next offset of each."""
     for task_input in task.inputs:
-        lane, end = task_input.lane, task_input.end
-        has_sender_ended = task_input.spec.between is not None and lane is not None and lane.ended
+        watermark, end = task_input.watermark, task_input.end
+        has_sender_ended = task_input.spec.between is not None and watermark is not None and watermark.ended
         next_offset = 0 if end is None else max(here[task_input.partition], task_input.resume_at)
         if not task_input.ended and is_input_at_end(end, next_offset, has_sender_ended):
             task_input.ended = True
-            if lane is not None:
-                lane.ended = True
+            if watermark is not None:
+                watermark.ended = True
 
 
 def must_wait(task_input: TaskInput) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from samzapy import failpoints
-from samzapy.container.marked_lane import said
+from samzapy.container.marked_partition import said
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import Between, ContainerSpec
 from samzapy.container.task_instance import TaskInstance

@@ -13,16 +13,16 @@ Process = Callable[[Any, Any, Any], Any]
 
 def with_time(task_input: TaskInput, process: Process) -> Process:
     """`process`, for an input with a time: a record without one fails before it is processed, and time moves after it was."""
-    lane, spec = task_input.lane, task_input.spec.time
-    if lane is None or spec is None:
+    watermark, spec = task_input.watermark, task_input.spec.time
+    if watermark is None or spec is None:
         return process
     of = spec.of
 
     def timed(envelope: RecordEnvelope, collector: Any, requests: Any) -> Any:
         time = of(envelope)
         returned = process(envelope, collector, requests)
-        if returned is None and time > lane.quiet:
-            lane.advance(time)
+        if returned is None and time > watermark.quiet:
+            watermark.advance(time)
         return returned
 
     return timed
@@ -30,8 +30,8 @@ def with_time(task_input: TaskInput, process: Process) -> Process:
 
 def with_times(task_input: TaskInput, process_batch: Process) -> Process:
     """The same of `process_batch`. A program of streams moves time itself, record by record."""
-    lane, spec = task_input.lane, task_input.spec.time
-    if lane is None or spec is None or task_input.task.takes_raw_records:
+    watermark, spec = task_input.watermark, task_input.spec.time
+    if watermark is None or spec is None or task_input.task.takes_raw_records:
         return process_batch
     of = spec.of
 
@@ -39,8 +39,8 @@ def with_times(task_input: TaskInput, process_batch: Process) -> Process:
         times = [of(envelope) for envelope in envelopes]
         returned = process_batch(envelopes, collector, requests)
         for time in times if returned is None else ():
-            if time > lane.quiet:
-                lane.advance(time)
+            if time > watermark.quiet:
+                watermark.advance(time)
         return returned
 
     return timed

@@ -8,7 +8,7 @@ from typing import Any
 
 from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
-from samzapy.container.lane_time import TimeRules
+from samzapy.container.partition_watermark import TimeRules
 from samzapy.model import lease_times
 from samzapy.model.checkpoint import MAX_BYTES
 from samzapy.model.job_model import TaskModel

@@ -16,9 +16,9 @@ from samzapy.api.task import StreamTask
 from samzapy.container.failure import PROGRAM
 from samzapy.container.spec import InputSpec
 from samzapy.container.task_metrics import OperatorCounts, TaskMetrics
-from samzapy.container.watermark import Lane, TaskTime
+from samzapy.container.task_watermark import TaskTime, TimedPartition
 from samzapy.model.checkpoint import MAX_CONDEMNED, Checkpoint
-from samzapy.model.event_time import LaneMark
+from samzapy.model.event_time import PartitionMark
 from samzapy.model.job_model import TaskModel
 from samzapy.model.marks import Mark
 from samzapy.model.names import KAFKA
@@ -66,7 +66,7 @@ class TaskInput:
             stores that began empty.
         refill: by such store, the offset from which on it needs the records that come again (`InputMark.refill`).
         condemned: offsets of a bootstrap input's records that are not processed when they come again (`InputMark.condemned`).
-        lane: its event time; None: the input has none.
+        watermark: its event time; None: the input has none.
         process: the task object's `process`, with event time where the input has it.
     """
 
@@ -83,7 +83,6 @@ class TaskInput:
         "first_ms",
         "gate",
         "keys",
-        "lane",
         "last_ms",
         "partition",
         "process",
@@ -95,6 +94,7 @@ class TaskInput:
         "ssp",
         "stores",
         "task",
+        "watermark",
     )
 
     def __init__(self, partition: TopicPartition, spec: InputSpec, task: TaskInstance, end: int | None) -> None:
@@ -112,7 +112,7 @@ class TaskInput:
         self.again_until = 0
         self.condemned: set[int] = set()
         self.refill: Mapping[str, int] = {}
-        self.lane: Lane | None = None
+        self.watermark: TimedPartition | None = None
         self.process: Callable[[Any, Any, Any], Any]
         self.processed = 0
         self.skipped = 0
@@ -239,11 +239,11 @@ class TaskInstance:
         """How many of these were records: a program is given marks of internal topics, too."""
         return self.taken(records) - (int(getattr(self.user, "marks", 0)) if self.takes_raw_records else 0)
 
-    def times(self) -> tuple[dict[str, LaneMark], dict[str, int]]:
+    def times(self) -> tuple[dict[str, PartitionMark], dict[str, int]]:
         """For its checkpoint: by str(TopicPartition) the time of its inputs that have one, and by stage its watermark, once there is one."""
         if self.time is None:
             return {}, {}
-        return {str(i.partition): i.lane.mark for i in self.inputs if i.lane is not None}, self.time.kept
+        return {str(i.partition): i.watermark.mark for i in self.inputs if i.watermark is not None}, self.time.kept
 
     def counts_stand(self) -> Counter[str]:
         """What was counted is committed. Returns what came since the last commit."""

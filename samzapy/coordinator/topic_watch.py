@@ -14,8 +14,8 @@ from samzapy.api.errors import NoLeader, SamzapyError, StateMismatch, StateRefus
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.grown_topics import grown_while_running
+from samzapy.plan.internal_topics import is_between, other_times, wrong_policy
 from samzapy.plan.lost_topics import MADE_AGAIN, lost_while_running
-from samzapy.plan.topics import is_between, other_times, wrong_policy
 from samzapy.ports import Admin, Clock, Log, TopicSpec
 
 GONE_LOOKS = 2

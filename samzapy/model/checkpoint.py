@@ -13,7 +13,7 @@ from typing import Any
 from zlib import crc32 as _crc32
 
 from samzapy.model.bounded_json import brief, read_object, to_bytes
-from samzapy.model.event_time import LaneMark, lane_mark_from_json, whole
+from samzapy.model.event_time import PartitionMark, partition_mark_from_json, whole
 
 VERSION = 1
 WITH_TIMES = 2  # written only by jobs with event time: an older samzapy refuses it, where it would forget the times
@@ -39,7 +39,7 @@ class InputMark:
 
     topic_id: str
     next_offset: int
-    time: LaneMark | None = None
+    time: PartitionMark | None = None
     condemned: tuple[int, ...] = ()
     refill: Mapping[str, int] = field(default_factory=dict)
 
@@ -190,7 +190,7 @@ def _marks(raw: Mapping[str, Mapping[str, Any]]) -> dict[str, InputMark]:
         partition: InputMark(
             _text(m["topic_id"]),
             _number(m["next_offset"]),
-            lane_mark_from_json(m["time"]) if "time" in m else None,
+            partition_mark_from_json(m["time"]) if "time" in m else None,
             tuple(_number(offset) for offset in m.get("condemned", ())),
             {_text(store): _number(at) for store, at in m.get("refill", {}).items()},
         )

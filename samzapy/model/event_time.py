@@ -39,7 +39,7 @@ class Leap:
 
 
 @dataclass(frozen=True, slots=True)
-class LaneMark:
+class PartitionMark:
     """The time of one input partition at a commit.
 
     Attributes:
@@ -64,19 +64,19 @@ class LaneMark:
         return {"newest": newest, "idle": self.idle, "seen_ms": self.seen_ms, "leap": leap}
 
 
-def is_same(one: LaneMark, other: LaneMark | None) -> bool:
+def is_same(one: PartitionMark, other: PartitionMark | None) -> bool:
     """Whether two marks say the same of time; when it was seen is no reason for a commit."""
     return other is not None and replace(one, seen_ms=other.seen_ms) == other
 
 
-def lane_mark_from_json(raw: Mapping[str, Any]) -> LaneMark:
+def partition_mark_from_json(raw: Mapping[str, Any]) -> PartitionMark:
     """What `to_json` made.
 
     Raises:
         TypeError, ValueError, KeyError: it is something else.
     """
     if "marks" in raw:
-        return LaneMark(marks={str(task): mark_from_json(mark) for task, mark in dict(raw["marks"]).items()})
+        return PartitionMark(marks={str(task): mark_from_json(mark) for task, mark in dict(raw["marks"]).items()})
     newest, idle, seen_ms, leap = raw["newest"], raw["idle"], raw["seen_ms"], raw["leap"]
     if not isinstance(idle, bool):
         raise TypeError("expected true or false for `idle`")
@@ -84,7 +84,7 @@ def lane_mark_from_json(raw: Mapping[str, Any]) -> LaneMark:
     if leap is not None:
         at, since_ms, records, low = leap
         found = Leap(whole(at), whole(since_ms), whole(records), None if low is None else whole(low))
-    return LaneMark(NEVER if newest is None else whole(newest), idle, whole(seen_ms), found)
+    return PartitionMark(NEVER if newest is None else whole(newest), idle, whole(seen_ms), found)
 
 
 def whole(value: object) -> int:

@@ -2,7 +2,7 @@
  *
  * Each callable here stands for a Python function, its `__wrapped__`, which stays the one complete definition. It does the common case without
  * running Python code, and calls that function, before it has changed anything, for everything else: other types, errors, deletions, limits. So an error is
- * always raised, and worded, by the Python function. tests/unit/compiled runs both side by side. One file includes the others: they are compiled together.
+ * always raised, and worded, by the Python function. tests/unit/native runs both side by side. One file includes the others: they are compiled together.
  *
  * Objects are read at the offsets of their classes' `__slots__`, which are asked for once. Every value that code of the user's might release
  * meanwhile is owned (Py_INCREF) while that code runs.

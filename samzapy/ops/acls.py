@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from samzapy.api.errors import ClusterUnreachable, LogError, NotAuthorized
 from samzapy.config.schema import Settings
 from samzapy.model.acls import TOPIC, TRANSACTIONAL_ID, Access, grant_command
-from samzapy.ops.topics import changelogs
+from samzapy.ops.prepare_topics import changelogs
 from samzapy.plan.acls import needed_access
 from samzapy.ports import Log
 from samzapy.wiring.job_topics import JobTopics

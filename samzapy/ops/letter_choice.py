@@ -12,7 +12,7 @@ from samzapy.ops.dead_letters import DeadLetters
 from samzapy.ops.letters import Entry, Found
 from samzapy.ops.letters_again import standing_now
 from samzapy.ops.newer_records import newer_in
-from samzapy.ops.topics import tasks_of
+from samzapy.ops.prepare_topics import tasks_of
 from samzapy.ops.unknown_records import unknown_topics
 from samzapy.ports import Clock, Log
 from samzapy.wiring.job_topics import JobTopics

@@ -8,8 +8,8 @@ from dataclasses import replace
 from samzapy.api.errors import SamzapyError
 from samzapy.config.schema import Settings
 from samzapy.ops.made_again import lost_topics
-from samzapy.ops.topics import internal_specs, other_partitions, read_each_time, tasks_of, with_empty_rest
-from samzapy.plan.topics import expiring_letters, expiring_table, is_between, unused_partitions, what_is_wrong
+from samzapy.ops.prepare_topics import internal_specs, other_partitions, read_each_time, tasks_of, with_empty_rest
+from samzapy.plan.internal_topics import expiring_letters, expiring_table, is_between, unused_partitions, what_is_wrong
 from samzapy.ports import Clock, Log, TopicFacts, TopicSpec
 from samzapy.wiring.job_topics import JobTopics, job_of
 

@@ -54,6 +54,7 @@ from samzapy.streams.graph import (
     To,
     Way,
 )
+from samzapy.streams.lookup_join import lookup_lines
 from samzapy.streams.walk import takers
 from samzapy.streams.window_nodes import Late, WindowAggregate, late_of
 from samzapy.streams.window_shapes import PANE
@@ -142,7 +143,7 @@ class _Writer:
         ends = [] if isinstance(source, Reader) else [(f"counts[{source.number}] += {'i' if is_timed else 'len(records)'}", source)]
         ends += [(f"counts[{name[1:]}] += {name}", source) for name in sorted(counters, key=lambda n: int(n[1:]))]
         ends += [("return i", source)] if is_timed else []
-        head = [(f"    def {function_name(source)}(records, send, counts{', lane' if is_timed else ''}):", source)]
+        head = [(f"    def {function_name(source)}(records, send, counts{', partition' if is_timed else ''}):", source)]
         left, taken = (["left = iter(records)"], ["i = len(records) - left.__length_hint__()"]) if is_timed else ([], [])
         begin, end = ([(line, source) for line in lines] for lines in ((*near, *before, *left), (*after, *taken)))
         inside = [*zero, *local, *begin, (each, source), *loop.lines, *end, *ends]
@@ -176,7 +177,7 @@ class _Writer:
             self._line(f"t = time{n}(v{n})")
             self._line(f"if type(t) is not int or not {-LARGEST} <= t <= {LARGEST}: t = {self._bind('milliseconds')}({n}, t)")
         elif isinstance(source, Source) and source.by_clock and is_timed:
-            self._line("t = lane.newest")
+            self._line("t = partition.newest")
         elif "t" in needs:
             self._line("t = r.timestamp()[1]")
             if is_timed:
@@ -288,18 +289,10 @@ class _Writer:
     def _lookup(self, node: Lookup, value: str) -> None:
         n = node.number
         self._reads[f"get{n}"] = node.table
-        found = f"get{n}(x)" if not isinstance(node.table, Rolling) or node.table.result is None else f"{self._bind('found')}({n}, x, get{n}(x))"
-        if node.on is None:
-            self._line(f"if k is None: {self._bind('no_key')}({n})")
-            self._line(f"x = {found.replace('(x)', '(k)').replace(', x,', ', k,')}")
-        else:
-            self._line(f"x = {self._call(node, value)}")
-            self._line(f"if x is not None: x = {found}")
+        self._lines(*lookup_lines(node, value, None if node.on is None else self._call(node, value)))
         if node.inner:
-            self._line(f"v{n} = {value}, x")
             self._block("if x is not None:", node, f"v{n}")
         else:
-            self._line(f"v{n} = {value}, x")
             self._give(node, f"v{n}")
 
     def _to(self, node: To, value: str) -> None:

@@ -17,10 +17,10 @@ def counts_in_place(node: WindowAggregate) -> bool:
 
 
 # After each record time moves. Where a window is due, the run ends.
-MOVES = ["if t > lane.quiet and moved(t): break"], ["moved"]
+MOVES = ["if t > partition.quiet and moved(t): break"], ["moved"]
 # The same where time need not be told of each record: only before one is added to a window, and at the end of the run.
 PLAIN = ["newest, until = plain_times()"]
-NEWEST = ["if newest > lane.quiet: time_is(newest)"]
+NEWEST = ["if newest > partition.quiet: time_is(newest)"]
 MOVES_SELDOM = [
     "if t > newest:",
     "    if t < until: newest = t",
@@ -32,7 +32,7 @@ MOVES_SELDOM = [
 
 
 def moves_seldom(source: Node, takers: Mapping[Node, list[Node]]) -> bool:
-    """Whether the run of a source needs the time of its lane only where a record is added to a window in the long way: all its windows count in
+    """Whether the run of a source needs the time of its partition only where a record is added to a window in the long way: all its windows count in
     place, in the run's own lines."""
     found, left = list[Node](), [source]
     while left:

@@ -16,7 +16,7 @@ from typing import Any
 from samzapy.model.event_time import END, NEVER
 from samzapy.streams.graph import Node
 from samzapy.streams.operators.partials import SlicesOfSums
-from samzapy.streams.window_time import Lane, Stage, Times
+from samzapy.streams.window_time import Stage, TimedPartition, Times
 
 
 class IdleWindows:
@@ -35,15 +35,15 @@ class IdleWindows:
         self, task: str, windows: Mapping[Node, tuple[SlicesOfSums, Stage]], writers: Mapping[str, tuple[Node, Stage]], before: Callable[[Node], set[Node]],
         times: Times, shared: Collection[str],
     ) -> None:  # fmt: skip
-        lanes: dict[str, Any] = {lane.partition.topic: lane for lane in times.lanes}
+        partitions: dict[str, Any] = {partition.topic_partition.topic: partition for partition in times.partitions}
         self._task = task
         self._open: dict[str, list[SlicesOfSums]] = {}
         self._topics: list[tuple[Stage, list[SlicesOfSums], Any]] = []
         for topic, (writer, stage) in writers.items():
             found = self._open[topic] = [windows[node][0] for node in before(writer) if node in windows]
-            if found and topic in lanes:
-                self._topics.append((stage, found, lanes[topic]))
-            if found and (topic not in lanes or topic in shared):
+            if found and topic in partitions:
+                self._topics.append((stage, found, partitions[topic]))
+            if found and (topic not in partitions or topic in shared):
                 _hold(stage, found)
         self._joined: list[tuple[Stage, list[SlicesOfSums], Stage]] = []
         for node, stage in (*((node, stage) for node, (_, stage) in windows.items()), *writers.values()):
@@ -53,16 +53,16 @@ class IdleWindows:
 
     def go_on(self) -> None:
         """Idle stages go on to the time of those who wait, where that has come to the end of a window."""
-        for stage, found, lane in self._topics:
-            if stage.is_idle and first_end(found) <= (time := lane.others(self._task)):
+        for stage, found, partition in self._topics:
+            if stage.is_idle and first_end(found) <= (time := partition.others(self._task)):
                 stage.go_on(time)
         for stage, found, waiting in self._joined:
             if stage.is_idle and first_end(found) <= (time := waiting.watermark) and time != END:
                 stage.go_on(time)
 
-    def moved_by(self, lane: Lane) -> list[SlicesOfSums]:
-        """Windows of idle stages that fire by the time of those who wait, which this lane moves."""
-        return [slices for stage, found, waiting in self._joined if lane in waiting.lanes and stage.is_idle for slices in found]
+    def moved_by(self, partition: TimedPartition) -> list[SlicesOfSums]:
+        """Windows of idle stages that fire by the time of those who wait, which this partition moves."""
+        return [slices for stage, found, waiting in self._joined if partition in waiting.partitions and stage.is_idle for slices in found]
 
     def still_to_come(self, topic: str) -> int | None:
         """The time of the first pane that open windows will send into an internal topic, without further records; None: there is none."""

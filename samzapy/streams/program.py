@@ -300,15 +300,15 @@ class GraphTask(StreamTask):
         """Takes records of one partition through the program, up to the first after which a window is due."""
         topic, windows = envelopes[0].topic(), self.windows
         self.taken, self.marks = len(envelopes), 0
-        lane = None if windows is None else windows.lane(topic, envelopes[0].partition())
-        if lane is None or windows is None:
+        partition = None if windows is None else windows.partition(topic, envelopes[0].partition())
+        if partition is None or windows is None:
             with self._errors():
                 self._runs[topic](envelopes, collector.send, self.counts)
             return
         counts, saved = list(self.counts), windows.save()
         try:
             with self._errors():
-                self.taken = self._runs[topic](envelopes, collector.send, self.counts, lane)  # type: ignore[call-arg,assignment]
+                self.taken = self._runs[topic](envelopes, collector.send, self.counts, partition)  # type: ignore[call-arg,assignment]
         except BaseException:
             self.counts[:] = counts
             windows.go_back(saved)

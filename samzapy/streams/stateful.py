@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from samzapy.api.errors import TaskError
 from samzapy.streams.agg import Aggregate
 from samzapy.streams.functions import Function, function
-from samzapy.streams.graph import Keeps, Lookup, Rolling, TableSource
+from samzapy.streams.graph import Keeps, Rolling
 from samzapy.streams.kept_panes import reducing
 from samzapy.streams.kinds import DICT, INTEGER, Kind, kind_of
+from samzapy.streams.lookup_join import refuse_other_keys
 from samzapy.streams.partition_choice import refuse_scattered
 from samzapy.streams.places import place, refused
 from samzapy.streams.window_nodes import refuse_corrected
@@ -41,7 +42,7 @@ def fold(stream: Stream[Any, Any], name: str, zero: Any, add: Any, value: Any, i
     beginning: Keeps | None = None
     if initial is not None:
         beginning = stream.app.keeper(initial, f"fold({name!r})")
-        _refuse_other_keys(stream, beginning, f"fold({name!r}, initial=…)", where)
+        refuse_other_keys(stream, beginning, f"fold({name!r}, initial=…)", where)
         if isinstance(beginning, Rolling) and beginning.result is not None:
             raise refused(f"fold({name!r}): a table of aggregates cannot be its initial table", "Begin with a table of a topic, or of a fold.", where)
         if beginning.value != kind:
@@ -136,33 +137,6 @@ def checked_aggregates(
         if part in RESERVED:
             raise refused(f"{what}: no aggregate can be called {part!r}", f"These names are reserved: {', '.join(RESERVED)}.", where)
     return {part: each.of(kind) for part, each in aggregates.items()}
-
-
-def lookup(stream: Stream[Any, Any], table: Table[Any, Any], on: Any, how: str) -> Lookup:
-    where = place()
-    keeper = stream.app.keeper(table, "lookup")
-    if how not in ("left", "inner"):
-        raise refused(f"lookup: how={how!r}", "Write 'left' or 'inner'.", where)
-    found = None if on is None else function(on, "lookup(on=…)", where)
-    is_whole = isinstance(keeper, TableSource) and keeper.broadcast
-    if found is not None and not is_whole:
-        raise refused(
-            f"lookup: a task has only the part of {keeper.name!r} that belongs to its own partition, and on=… may ask for any key",
-            "Give the table broadcast=True, or look up the record's own key.",
-            where,
-        )
-    if found is None:
-        _refuse_other_keys(stream, keeper, f"lookup of {keeper.name!r}", where)
-        if not is_whole:
-            refuse_scattered(stream.node, f"lookup of {keeper.name!r}", where)
-    node = stream.node
-    return stream.app.add(Lookup, inputs=(node,), key=node.key, value=None, table=keeper, on=found, inner=how == "inner")
-
-
-def _refuse_other_keys(stream: AnyStream, keeper: Keeps, what: str, where: str) -> None:
-    if keeper.key != stream.node.key:
-        remedy = "Read both topics with keys of one kind." if keeper.key.cls is not stream.node.key.cls else ""
-        raise refused(f"{what}: the stream's keys are {stream.node.key}, the table's are {keeper.key}", remedy, where)
 
 
 def _rolling(stream: AnyStream, name: str, how: str, value: Kind, kept: Kind, **rest: Any) -> Table[Any, Any]:

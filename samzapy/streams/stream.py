@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
-from samzapy.streams import stateful, through
+from samzapy.streams import lookup_join, stateful, through
 from samzapy.streams.agg import Aggregate
 from samzapy.streams.emit_option import FINAL, Emit
 from samzapy.streams.familiar import no_operator
@@ -234,7 +234,7 @@ class Stream(Generic[K, V]):
             on: returns the key to look up instead of the record's own; for a broadcast table only.
             how: if the table does not have the key. "left": the pair is (value, None); "inner": the record is dropped.
         """
-        return Stream(self.app, stateful.lookup(self, table, on, how))
+        return Stream(self.app, lookup_join.lookup(self, table, on, how))
 
     def window(self, window: Window, /, *, allowed_lateness: Duration = "0s", emit: Emit = FINAL) -> Windowed[K, V]:
         """Divide the records of each key into windows of event time. `count`, `reduce` and so on then say what is made of a window.

@@ -18,7 +18,7 @@ from samzapy.streams.walk import roots_of
 from samzapy.streams.window_nodes import WindowAggregate, windows_of
 from samzapy.streams.window_shapes import Pane
 from samzapy.streams.window_sums import sums_of
-from samzapy.streams.window_time import Held, HeldOrNow, Lane, Now, Stage, Timed, Times
+from samzapy.streams.window_time import Held, HeldOrNow, Now, Stage, Timed, TimedPartition, Times
 from samzapy.streams.windowed import pane_json
 
 FOREIGN_MARK = (
@@ -39,13 +39,13 @@ class TaskWindows:
     def __init__(self, program: Timed, times: Times, store: Callable[[str], Any], task: str) -> None:
         graph, topics, serde = program.graph, program.topics, program.serde
         self._times = times
-        self._now_ms = times.lanes[0].now_ms
+        self._now_ms = times.partitions[0].now_ms
         self._seen_ms = NEVER  # the wall clock, when it was last asked in the run or unit under way
-        self._lanes = {(lane.partition.topic, lane.partition.partition): lane for lane in times.lanes}
+        self._partitions = {(partition.topic_partition.topic, partition.topic_partition.partition): partition for partition in times.partitions}
         self._nows: dict[int, Now] = {}  # by the identity of a stage
-        self._fed: list[Now] = []  # the times that the lane under way moves
+        self._fed: list[Now] = []  # the times that the partition under way moves
         self._moving: list[SlicesOfSums] = []  # the windows of these
-        self._lane: Lane | None = None
+        self._partition: TimedPartition | None = None
         self.marks = 0  # that were heard in the run under way
         self.failed: FailedPane | None = None  # with which firing one alone failed
         self._windows: list[tuple[WindowAggregate, SlicesOfSums, Now]] = []
@@ -90,16 +90,16 @@ class TaskWindows:
         self._seen_ms = self._now_ms()
         return max(1, min(time, self._seen_ms))
 
-    def lane(self, topic: str, partition: int) -> Lane | None:
+    def partition(self, topic: str, number: int) -> TimedPartition | None:
         """The time of a partition whose records are next; None: it has none."""
-        lane = self._lane = self._lanes.get((topic, partition))
+        partition = self._partition = self._partitions.get((topic, number))
         self.marks, self._seen_ms = 0, NEVER
-        if lane is not None:
-            self._fed = [now for now in self._nows.values() if lane in now.stage.lanes]
-            self._moving = [slices for _, slices, now in self._windows if now in self._fed] + self._idle.moved_by(lane)
+        if partition is not None:
+            self._fed = [now for now in self._nows.values() if partition in now.stage.partitions]
+            self._moving = [slices for _, slices, now in self._windows if now in self._fed] + self._idle.moved_by(partition)
             for now in self._fed:
-                now.bound = max(now.stage.kept, lane.watermark)
-        return lane
+                now.bound = max(now.stage.kept, partition.watermark)
+        return partition
 
     def save(self) -> Any:
         """The time as it is, and how far each window is, for `go_back` if a run fails."""
@@ -114,21 +114,21 @@ class TaskWindows:
     def plain_times(self) -> tuple[int, int]:
         """Two times: after a record whose time is after the first and before the second no window is due. Such a time need be told only before a record
         is added to a window, and at the end of the run: the newest of them."""
-        lane = self._lane
-        if lane is None:
+        partition = self._partition
+        if partition is None:
             return NEVER, NEVER
-        newest, until = lane.plain_times()
+        newest, until = partition.plain_times()
         for slices in self._moving:
-            until = min(until, slices.wake + newest - lane.watermark)
+            until = min(until, slices.wake + newest - partition.watermark)
         return newest, until
 
     def moved(self, time: int) -> bool:
-        """A record of this time was processed, and its lane moves. Returns whether a window is due."""
-        lane = self._lane
-        if lane is None:
+        """A record of this time was processed, and the time of its partition moves. Returns whether a window is due."""
+        partition = self._partition
+        if partition is None:
             return False
-        lane.advance(time)
-        return self._has_come(lane)
+        partition.advance(time)
+        return self._has_come(partition)
 
     def time_is(self, time: int) -> None:
         """As `moved`, of a time that `plain_times` allows."""
@@ -137,17 +137,17 @@ class TaskWindows:
 
     def heard(self, data: bytes | None) -> bool:
         """A mark in an internal topic. Returns whether a window is due."""
-        lane, self.marks = self._lane, self.marks + 1
-        if lane is None:
+        partition, self.marks = self._partition, self.marks + 1
+        if partition is None:
             return False
         try:
-            lane.heard(data)  # type: ignore[attr-defined]  # that of an internal topic
+            partition.heard(data)  # type: ignore[attr-defined]  # that of an internal topic
         except ValueError as error:
             raise TaskError(f"{error}.", FOREIGN_MARK) from None
-        return self._has_come(lane)
+        return self._has_come(partition)
 
-    def _has_come(self, lane: Lane) -> bool:
-        reached = lane.watermark
+    def _has_come(self, partition: TimedPartition) -> bool:
+        reached = partition.watermark
         for now in self._fed:
             if reached > now.bound:
                 now.bound = reached

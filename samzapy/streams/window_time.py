@@ -11,16 +11,16 @@ from samzapy.streams.graph import Graph, Node
 from samzapy.streams.operators.window_firing import Slices
 
 
-class Lane(Protocol):
+class TimedPartition(Protocol):
     """The time of one input partition, as the container keeps it.
 
     Attributes:
-        partition: topic and partition.
+        topic_partition: topic and partition.
         quiet: a record of at most this time does not move it.
         now_ms: the wall clock.
     """
 
-    partition: Any
+    topic_partition: Any
     quiet: int
 
     @property
@@ -38,7 +38,7 @@ class Stage(Protocol):
     """
 
     name: str
-    lanes: Sequence[Lane]
+    partitions: Sequence[TimedPartition]
     is_held: Callable[[], bool]
 
     @property
@@ -53,7 +53,7 @@ class Stage(Protocol):
 class Times(Protocol):
     """The event time of a task, as the container keeps it."""
 
-    lanes: Sequence[Lane]
+    partitions: Sequence[TimedPartition]
     stages: Sequence[Stage]
 
     def of(self, topics: Sequence[str]) -> Stage | None: ...

@@ -27,7 +27,7 @@ from samzapy.config.program import as_written
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
-from samzapy.plan.topics import internal_topics
+from samzapy.plan.internal_topics import internal_topics
 from samzapy.ports import Admin, Log, Message, TopicSpec
 from samzapy.readers import read_to_end
 from samzapy.streams.operators.rows import CURSOR

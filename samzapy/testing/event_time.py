@@ -50,8 +50,8 @@ class EventTime:
         self.run(commit=has_stages)  # what was sent before comes before, in each stage
         for task in self.container.tasks.values():
             for task_input in task.inputs:
-                if task_input.lane is not None and task_input.partition.topic == topic:
-                    task_input.lane.go_to(at + task_input.lane.rules.delay_ms)
+                if task_input.watermark is not None and task_input.partition.topic == topic:
+                    task_input.watermark.go_to(at + task_input.watermark.rules.delay_ms)
         if has_stages:
             self.run()  # a following stage hears of it with a commit: what is sent next comes after that
 
@@ -89,8 +89,8 @@ class EventTime:
         in_seconds = [at for task in container.tasks.values() if task.time is not None for at in task.time.kept.values() if looks_like_seconds(at)]
         if in_seconds:
             return f"event time is {as_utc(max(in_seconds))}: the records' times look like seconds that are read as milliseconds. {MILLISECONDS}"
-        lanes = [one.lane for task in container.tasks.values() for one in task.inputs if one.lane is not None]
-        topics = sorted({lane.partition.topic for lane in lanes if lane.leap is not None and lane.leap.time > now_ms})
+        partitions = [one.watermark for task in container.tasks.values() for one in task.inputs if one.watermark is not None]
+        topics = sorted({partition.topic_partition.topic for partition in partitions if partition.leap is not None and partition.leap.time > now_ms})
         if not topics:
             return ""
         return (

@@ -16,7 +16,7 @@ from samzapy.config.overrides import apply_set
 from samzapy.config.schema import Settings
 from samzapy.config.tree import dotted, from_plain, plain
 from samzapy.config.units import parse_duration
-from samzapy.plan.topics import INTERNAL, what_is_wrong
+from samzapy.plan.internal_topics import INTERNAL, what_is_wrong
 from samzapy.ports import Log, SchemaRegistry, TopicSpec
 from samzapy.serde.registered import RegistrySerde
 from samzapy.serde.registry import NamedSerde

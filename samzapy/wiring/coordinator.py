@@ -15,7 +15,7 @@ from samzapy.log_form import TEXT
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import LOCALHOST
 from samzapy.model.ownership import FirstRun
-from samzapy.plan.topics import internal_topics
+from samzapy.plan.internal_topics import internal_topics
 from samzapy.ports import Clock, Launcher, Log
 from samzapy.spark.settings import is_local
 from samzapy.wiring.container import ENTRY

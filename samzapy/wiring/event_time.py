@@ -9,7 +9,7 @@ from typing import Any
 
 from samzapy.config.schema import InputSettings, TimeSettings
 from samzapy.config.task_class import import_time_function
-from samzapy.container.lane_time import TimeRules
+from samzapy.container.partition_watermark import TimeRules
 from samzapy.container.spec import TimeSpec
 from samzapy.model.event_time import LARGEST, NEVER, in_ms
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import threading
 import time
@@ -32,12 +34,22 @@ def told(file: Path) -> dict[str, Any]:
 
 def is_alive(pid: int) -> bool:
     """Whether it runs; a zombie does not."""
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout.strip()
+    state = _state_of(pid)
     return bool(state) and not state.startswith("Z")
+
+
+def _state_of(pid: int) -> str:
+    return subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout.strip()
 
 
 def is_gone(pid: int) -> bool:
     return not is_alive(pid)
+
+
+def suspend(pid: int) -> None:
+    """SIGSTOP, and wait until it has taken effect: on a busy machine threads of the process run on for a while, and may answer."""
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: _state_of(pid).startswith("T"), f"process {pid} is suspended")
 
 
 def descendants(pid: int) -> set[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from samzapy.api.errors import LauncherError
 from samzapy.spark.jvm_watch import JvmWatch
 from samzapy.spark.session import kill_jvm, start_session
-from tests.integration.processes import descendants, is_gone, told, until
+from tests.integration.processes import descendants, is_gone, suspend, told, until
 from tests.integration.test_spark_launcher import payload_for
 
 pytestmark = pytest.mark.spark
@@ -27,7 +26,7 @@ def test_a_jvm_that_does_not_answer_is_ended_and_named(java_home: str, tmp_path:
     handle = launcher.launch(0, payload_for("stay", tmp_path / "a"), None)
     container = told(tmp_path / "a")["pid"]
     (jvm,) = [pid for pid in descendants(os.getpid()) if is_jvm(pid)]
-    os.kill(jvm, signal.SIGSTOP)
+    suspend(jvm)
     with pytest.raises(LauncherError, match="hosts are unknown: Spark's JVM did not answer for 2 s, and was ended"):
         launcher.hosts()
     assert "did not answer" in str(until(handle.exited, "the handle knows"))

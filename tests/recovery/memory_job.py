@@ -23,7 +23,7 @@ from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Proce
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun
 from samzapy.model.process_end import ProcessEnd, other
-from samzapy.ops.topics import prepare_topics
+from samzapy.ops.prepare_topics import prepare_topics
 from samzapy.ports import Instructions, Supervision, TopicSpec
 from samzapy.readers import read_to_end
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from samzapy.container import watermark
+from samzapy.container import task_watermark
 from samzapy.container.collector import Collector
 from samzapy.container.committer import Committer
-from samzapy.container.marked_lane import MarkedLane
+from samzapy.container.marked_partition import MarkedPartition
 from samzapy.container.marks import Marks
-from samzapy.container.watermark import TaskTime
-from samzapy.model.event_time import NEVER, LaneMark
+from samzapy.container.task_watermark import TaskTime
+from samzapy.model.event_time import NEVER, PartitionMark
 from samzapy.streams.combining import Combiner
 from samzapy.streams.operators.window_firing import Slices
 from tests.unit.streams import test_planted_stages as stages
@@ -38,15 +38,15 @@ def _time_of_others() -> Iterator[None]:
     kept = TaskTime.kept.fget
     assert kept is not None
     begun = property(lambda time: {name: at for name, at in kept(time).items() if at != NEVER})
-    not_kept = watermark._not_kept  # which takes over that time where it is told of no lanes
-    with _instead(TaskTime, "kept", begun), _instead(watermark, "_not_kept", lambda name, fed, known, new: not_kept(name, (), known, ())):
+    not_kept = task_watermark._not_kept  # which takes over that time where it is told of no partitions
+    with _instead(TaskTime, "kept", begun), _instead(task_watermark, "_not_kept", lambda name, fed, known, new: not_kept(name, (), known, ())):
         yield
 
 
 BUGS_OF_TIME: Mapping[str, Callable[[], AbstractContextManager[None]]] = {
     "marks outside the transaction": lambda: _instead(Marks, "_send", stages._outside),
-    "maximum over the writers": lambda: _instead(MarkedLane, "_combine", stages._largest),
-    "what marks said is not in the checkpoint": lambda: _instead(MarkedLane, "mark", property(lambda lane: LaneMark(marks={}))),
+    "maximum over the writers": lambda: _instead(MarkedPartition, "_combine", stages._largest),
+    "what marks said is not in the checkpoint": lambda: _instead(MarkedPartition, "mark", property(lambda partition: PartitionMark(marks={}))),
     "records of a following stage outside the transaction": lambda: _instead(Collector, "take", lambda collector, topics: []),
     "purge beyond the committed position": lambda: _instead(Committer, "_apply", stages._ahead),
     "sums are not sent at the cut": lambda: _instead(Combiner, "flush", lambda combiner, send: combiner._waiting.clear()),

@@ -19,7 +19,7 @@ from samzapy.model.ownership import (
     locality_key,
     startpoint_key,
 )
-from samzapy.ops.topics import prepare_topics
+from samzapy.ops.prepare_topics import prepare_topics
 from samzapy.readers import read_lease, read_ledger
 from tests.recovery.memory_job import MemoryJob
 

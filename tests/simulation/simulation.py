@@ -29,7 +29,7 @@ from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun
-from samzapy.plan.topics import internal_topics
+from samzapy.plan.internal_topics import internal_topics
 from samzapy.ports import Log, StoreDirectory, TopicSpec
 from samzapy.testing.memory_chance import Chance
 from samzapy.testing.memory_cluster import MemoryCluster

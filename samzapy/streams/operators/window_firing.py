@@ -1,6 +1,6 @@
 """Windows of event time in a store that is in the order of time: which fire at a watermark, and which records are too late for them.
 
-The watermark comes from container/watermark.py. A record is kept once, in its *slice*: the span of `every` that it lies in. A window is a whole
+The watermark comes from container/task_watermark.py. A record is kept once, in its *slice*: the span of `every` that it lies in. A window is a whole
 number of slices, which are merged when it gives a pane. The rows of the store:
 
     00                      up to when windows have fired; in the middle of firing, how far that is
@@ -27,7 +27,7 @@ import msgspec
 from samzapy.api.errors import SerdeError, StateUnreadable
 from samzapy.model.event_time import END, NEVER
 from samzapy.model.layout import time_bytes, time_of
-from samzapy.streams.lateness import is_too_late
+from samzapy.streams.lateness import is_closed, is_too_late
 from samzapy.streams.operators.held import KEY_TYPES, HeldRows, Rows, Slots, Sums
 from samzapy.streams.operators.rows import CURSOR, KEY_AT, SLICE, SLICES_END, Cursor, different, first_key
 from samzapy.streams.window_shapes import Pane, Window, pane
@@ -168,7 +168,7 @@ class Slices:
                 if window_end > watermark:
                     if self._each:
                         given += self._pane(key, data, window_end, "early")
-                elif window_end > max(watermark - self._lateness, self._closed):
+                elif not is_closed(window_end, watermark, self._lateness, self._closed):
                     given += self._pane(key, data, window_end, "late")
         except StateUnreadable:
             self._sums.result(self._add(None, value, time))  # if this fails too, it is the record's own value that cannot be read

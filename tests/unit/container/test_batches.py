@@ -350,6 +350,20 @@ def test_a_batch_has_no_more_records_than_the_cache_holds_unless_its_hook_takes_
     assert MAX_RECORDS == size.limit
 
 
+def test_a_batch_that_was_slow_by_chance_does_not_make_batches_larger_for_good() -> None:
+    size = BatchSize()
+    for _ in range(20):
+        size.succeeded(size.limit, CACHED_S / 2)
+    size.succeeded(size.limit, CACHED_S * 3)
+    assert MAX_RECORDS == size.limit
+    size.succeeded(size.limit - 1, CACHED_S / 2)
+    assert MAX_RECORDS == size.limit, "a poll that brought fewer says nothing"
+    size.succeeded(size.limit, CACHED_S)
+    assert MAX_RECORDS == size.limit, "as many take time each time: a hook with a cost per call"
+    size.succeeded(size.limit, CACHED_S / 2)
+    assert CACHED_RECORDS == size.limit
+
+
 def test_a_program_takes_more_records_at_once_as_long_as_that_is_quick() -> None:
     size, own = BatchSize(), BatchSize()
     for _ in range(20):

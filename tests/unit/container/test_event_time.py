@@ -181,7 +181,7 @@ def test_an_open_transaction_is_not_the_end() -> None:
             h.send("a", record("a", 200 + second))
             h.run(commit=False)
         assert h.watermark() == T0 + 90_000
-        assert not h.container.tasks["Partition 0"].inputs[1].lane.idle
+        assert not h.container.tasks["Partition 0"].inputs[1].watermark.idle
         other.commit()
         h.run()
         assert h.watermark() == T0 + 100_000

@@ -21,7 +21,7 @@ from samzapy.container.first_offsets import (
 )
 from samzapy.container.spec import InputSpec
 from samzapy.model.checkpoint import Checkpoint, InputMark
-from samzapy.model.event_time import LaneMark
+from samzapy.model.event_time import PartitionMark
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.model.ownership import Startpoint
 from samzapy.ports import Consumer, TopicSpec
@@ -105,7 +105,7 @@ def test_what_the_topic_no_longer_has(
 
 OLD = Checkpoint(
     job="j", id="1", task="Partition 0", container=0, incarnation="i", epoch=1, sequence=1, stores={}, fingerprint={},
-    inputs={"in[0]": InputMark("topic-id", 7, LaneMark(1000)), "other[0]": InputMark("other-id", 2)},
+    inputs={"in[0]": InputMark("topic-id", 7, PartitionMark(1000)), "other[0]": InputMark("other-id", 2)},
     left={"left[0]": InputMark("left-id", 5)},
 )  # fmt: skip
 ORDER = Startpoint("order", {"in[0]": 4}, {"in[0]": "topic-id"})
@@ -115,7 +115,7 @@ def test_an_order_comes_before_the_checkpoint_and_time_does_not_go_back() -> Non
     assert known_marks(None, None) == {}
     assert known_marks(None, ORDER) == {"in[0]": InputMark("topic-id", 4)}
     assert known_marks(OLD, None) == {**OLD.left, **OLD.inputs}
-    assert known_marks(OLD, ORDER) == {**OLD.left, **OLD.inputs, "in[0]": InputMark("topic-id", 4, LaneMark(1000))}
+    assert known_marks(OLD, ORDER) == {**OLD.left, **OLD.inputs, "in[0]": InputMark("topic-id", 4, PartitionMark(1000))}
 
 
 def test_an_input_without_a_mark_begins_as_a_first_start_and_one_with_it_there() -> None:

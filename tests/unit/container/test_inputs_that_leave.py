@@ -21,8 +21,8 @@ from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.barrier import BARRIER_KEY, Barrier
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, checkpoint_from_bytes
 from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Startpoint, startpoint_key
+from samzapy.ops.prepare_topics import prepare_topics
 from samzapy.ops.topic_rows import OK, topic_rows
-from samzapy.ops.topics import prepare_topics
 from samzapy.ports import TopicSpec
 from samzapy.testing.memory_log import MemoryAdmin, MemoryCluster, MemoryLog
 from tests.unit.container.bench import JOB, Bench, HandClock

@@ -16,8 +16,8 @@ from samzapy.container.container import Container
 from samzapy.container.lags import Lags, Written
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
+from samzapy.ops.prepare_topics import prepare_topics
 from samzapy.ops.topic_rows import LEADERLESS, topic_rows
-from samzapy.ops.topics import prepare_topics
 from samzapy.plan.lag import partition_lags
 from samzapy.ports import START_ITS_BROKER
 from samzapy.testing.memory_log import MemoryLog

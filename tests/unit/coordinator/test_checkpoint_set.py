@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from samzapy.api.errors import ConfigurationError, LogError, OffsetOutOfRange, OwnedElsewhere, StateRefused
-from samzapy.container.lane_time import TimeRules
+from samzapy.container.partition_watermark import TimeRules
 from samzapy.container.spec import TimeSpec
 from samzapy.coordinator.checkpoint_set import CheckpointSetOptions
 from samzapy.model.barrier import BARRIER_KEY
@@ -69,7 +69,7 @@ def test_event_time_is_forgotten_with_the_state_and_kept_with_it(tmp_path: Path,
     task = story.start().tasks[P0]
     assert task.time is not None
     assert (NEVER if reset else 100) == task.time.watermark
-    assert (NEVER if reset else 100) == task.inputs[0].lane.newest  # type: ignore[union-attr]
+    assert (NEVER if reset else 100) == task.inputs[0].watermark.newest  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(("host", "source"), [("h", "local"), ("another", "changelog")])

@@ -10,9 +10,9 @@ from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused
 from samzapy.config.document import settings_from_document
 from samzapy.coordinator.topic_watch import TopicWatch
 from samzapy.model.job_model import TaskModel
-from samzapy.ops.topics import grown_tasks, prepare_topics
+from samzapy.ops.prepare_topics import grown_tasks, prepare_topics
 from samzapy.plan.grown_topics import too_many_partitions
-from samzapy.plan.topics import INTERNAL
+from samzapy.plan.internal_topics import INTERNAL
 from samzapy.ports import TopicSpec
 from samzapy.streams import App
 from samzapy.testing.harness import Harness

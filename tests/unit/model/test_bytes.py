@@ -15,7 +15,7 @@ from samzapy.model.barrier import BARRIER_KEY, Barrier, barrier_from_bytes
 from samzapy.model.caution import piece_from_json
 from samzapy.model.checkpoint import Checkpoint, InputMark, StoreMark, UnreadableCheckpoint, checkpoint_from_bytes
 from samzapy.model.dead_letter import read_trace, trace_headers
-from samzapy.model.event_time import LaneMark, Leap
+from samzapy.model.event_time import Leap, PartitionMark
 from samzapy.model.ownership import (
     LEASE_KEY,
     ContainerRecord,
@@ -51,8 +51,8 @@ def test_a_checkpoint_comes_back() -> None:
 def test_times_make_a_checkpoint_of_version_2_and_come_back() -> None:
     leap = Leap(1_700_000_000_000, 5, 60, 1_700_000_000_001)
     inputs = {
-        "a[0]": InputMark("id", 6, LaneMark(-5, True, 7, None)), "b[0]": InputMark("id", 6, LaneMark(3, False, 7, leap)),
-        "c[0]": InputMark("id", 6, LaneMark()), "d[0]": InputMark("id", 6),
+        "a[0]": InputMark("id", 6, PartitionMark(-5, True, 7, None)), "b[0]": InputMark("id", 6, PartitionMark(3, False, 7, leap)),
+        "c[0]": InputMark("id", 6, PartitionMark()), "d[0]": InputMark("id", 6),
     }  # fmt: skip
     with_times = dataclasses.replace(CHECKPOINT, inputs=inputs, watermarks={"a+b+c": -5})
     assert json.loads(with_times.to_bytes())["version"] == 2

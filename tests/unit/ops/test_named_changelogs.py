@@ -12,7 +12,7 @@ from samzapy.config.schema import Settings
 from samzapy.model.barrier import BARRIER_KEY, Barrier
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, StoreMark
 from samzapy.model.names import Job
-from samzapy.ops.topics import checked_topics, prepare_topics
+from samzapy.ops.prepare_topics import checked_topics, prepare_topics
 from samzapy.ports import TopicSpec
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 from tests.unit.container.bench import HandClock

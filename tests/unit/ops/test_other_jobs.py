@@ -15,7 +15,7 @@ from samzapy.model.checkpoint import CHECKPOINT_KEY
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Ledger
-from samzapy.ops.topics import checked_topics, create_topics, prepare_topics, what_run_refuses
+from samzapy.ops.prepare_topics import checked_topics, create_topics, prepare_topics, what_run_refuses
 from samzapy.plan.forgetting import topic_subject, without_input
 from samzapy.ports import TopicSpec
 from samzapy.readers import read_checkpoint

@@ -13,8 +13,8 @@ from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.assignment import check_slots, plan
 from samzapy.plan.grouping import group
+from samzapy.plan.internal_topics import expiring_letters, internal_topics, what_is_wrong
 from samzapy.plan.restarts import FIRST_BACKOFF_S, EndJob, Restart, decide_restart, restart_or_end
-from samzapy.plan.topics import expiring_letters, internal_topics, what_is_wrong
 from samzapy.ports import TopicFacts, TopicSpec
 
 

@@ -11,8 +11,8 @@ import pytest
 from samzapy.api.errors import ConfigurationError, StateMismatch
 from samzapy.cli.loading import load
 from samzapy.cli.run_refusals import refuse_before_topics
+from samzapy.ops.prepare_topics import checked_topics, grown_tasks, prepare_topics
 from samzapy.ops.topic_rows import OK, WRONG, topic_rows
-from samzapy.ops.topics import checked_topics, grown_tasks, prepare_topics
 from samzapy.testing import Harness
 from samzapy.wiring.coordinator import input_topics
 from samzapy.wiring.job_topics import JobTopics

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from samzapy.container.marked_lane import MarkedLane
-from samzapy.model.event_time import LaneMark
+from samzapy.container.marked_partition import MarkedPartition
+from samzapy.model.event_time import PartitionMark
 from samzapy.model.marks import ACTIVE, IDLE, Mark, mark_from_json, marks_to_bytes
 from samzapy.model.offsets import TopicPartition
 from samzapy.streams import App, agg, hopping, tumbling
@@ -263,21 +263,21 @@ def test_after_which_topics_others_wait() -> None:
 
 
 def test_what_an_idle_task_says_of_open_windows() -> None:
-    lane = MarkedLane(TopicPartition("t", 0), ["a", "b", "c"], LaneMark(), "run", lambda: 0)
+    partition = MarkedPartition(TopicPartition("t", 0), ["a", "b", "c"], PartitionMark(), "run", lambda: 0)
 
     def hear(**marks: Mark) -> tuple[int, bool]:
-        lane.heard(marks_to_bytes(marks, ""))
-        return lane.watermark, lane.idle
+        partition.heard(marks_to_bytes(marks, ""))
+        return partition.watermark, partition.idle
 
     assert (3, False) == hear(a=Mark(3), b=Mark(50), c=Mark(70))
     assert (9, False) == hear(a=Mark(3, IDLE, first=9))
-    assert ("a", True) == (lane.held_by(), lane.is_idle("a"))
-    assert [50, 70, 50] == [lane.others(task) for task in "abc"]
-    again = MarkedLane(TopicPartition("t", 0), ["a", "b", "c"], lane.mark, "run", lambda: 0)
+    assert ("a", True) == (partition.held_by(), partition.is_idle("a"))
+    assert [50, 70, 50] == [partition.others(task) for task in "abc"]
+    again = MarkedPartition(TopicPartition("t", 0), ["a", "b", "c"], partition.mark, "run", lambda: 0)
     assert 9 == again.watermark
     assert (19, False) == hear(a=Mark(3, IDLE, first=19))
     assert (19, False) == hear(b=Mark(50, IDLE), c=Mark(70, IDLE))  # not left out as a whole: something is still to come
-    assert [70, 70, 50] == [lane.others(task) for task in "abc"]
+    assert [70, 70, 50] == [partition.others(task) for task in "abc"]
     assert (3, False) == hear(a=Mark(2))  # it comes back, and what it has said stands
     assert (70, True) == hear(a=Mark(3, IDLE))
 

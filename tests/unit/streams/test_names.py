@@ -13,7 +13,7 @@ from msgspec import defstruct
 from samzapy import IncomingMessageEnvelope, MessageCollector, StreamTask, TaskContext, TaskCoordinator
 from samzapy.api.errors import StateMismatch
 from samzapy.model.checkpoint import Checkpoint, InputMark, StoreMark
-from samzapy.model.event_time import LaneMark
+from samzapy.model.event_time import PartitionMark
 from samzapy.plan.forgetting import without_store
 from samzapy.plan.state_compatibility import refusal
 from samzapy.streams import App, Stream, agg, tumbling
@@ -196,7 +196,7 @@ def test_what_a_records_time_is_may_not_change_over_a_time_that_is_kept() -> Non
 
 
 def test_once_the_time_is_deleted_it_may_change() -> None:
-    mark = LaneMark(5, False, 0, None)
+    mark = PartitionMark(5, False, 0, None)
     kept = replace(checkpoint({"time of in": "of the value"}), inputs={"in[0]": InputMark("t", 3, mark)})
     assert refusal(kept, {"time of in": "the clock's"}, {}) is not None
     assert refusal(kept.without_times(), {"time of in": "the clock's"}, {}) is None

@@ -15,11 +15,11 @@ from samzapy.api.errors import ClusterUnreachable, StateRefused
 from samzapy.container.collector import Collector
 from samzapy.container.commit_due import RECORD
 from samzapy.container.committer import Committer
-from samzapy.container.marked_lane import MarkedLane
+from samzapy.container.marked_partition import MarkedPartition
 from samzapy.container.marks import Marks
 from samzapy.container.purge import PURGE_S, Purge
 from samzapy.container.tasks import Tasks
-from samzapy.model.event_time import NEVER, LaneMark
+from samzapy.model.event_time import NEVER, PartitionMark
 from samzapy.model.marks import ENDED, IDLE, MARKS_KEY, Mark, marks_to_bytes
 from samzapy.model.offsets import TopicPartition
 from samzapy.streams import App, tumbling
@@ -160,15 +160,15 @@ def test_a_purge_that_fails_is_told_once_and_tried_again(caplog: pytest.LogCaptu
     assert 1 == len(caplog.records)
 
 
-def test_what_marks_say_of_a_lane() -> None:
-    lane = MarkedLane(TopicPartition("t", 0), ["a", "b"], LaneMark(), "run-2", lambda: 0)
+def test_what_marks_say_of_a_partition() -> None:
+    partition = MarkedPartition(TopicPartition("t", 0), ["a", "b"], PartitionMark(), "run-2", lambda: 0)
 
     def hear(**marks: Mark) -> tuple[int, bool, bool]:
-        lane.heard(marks_to_bytes(marks, ""))
-        return lane.watermark, lane.idle, lane.ended
+        partition.heard(marks_to_bytes(marks, ""))
+        return partition.watermark, partition.idle, partition.ended
 
     assert (NEVER, False, False) == hear(a=Mark(5))
-    assert "b" == lane.held_by()
+    assert "b" == partition.held_by()
     assert (5, False, False) == hear(b=Mark(7), stranger=Mark(1))
     assert (5, False, False) == hear(a=Mark(3))  # it has said 5
     assert (7, False, False) == hear(a=Mark(5, IDLE))
@@ -176,7 +176,7 @@ def test_what_marks_say_of_a_lane() -> None:
     assert (7, False, False) == hear(b=Mark(7, ENDED, "run-1"))  # another run's
     assert (5, True, False) == hear(b=Mark(7, ENDED, "run-2"))
     assert hear(a=Mark(5, ENDED, "run-2"))[2]
-    again = MarkedLane(TopicPartition("t", 0), ["a", "b"], lane.mark, "run-3", lambda: 0)
+    again = MarkedPartition(TopicPartition("t", 0), ["a", "b"], partition.mark, "run-3", lambda: 0)
     assert (5, False, False) == (again.watermark, again.idle, again.ended)
 
 
@@ -195,13 +195,13 @@ def test_what_marks_have_said_is_in_the_checkpoint() -> None:
         h.crash()
         assert h.container.tasks
         assert [said, said] == known()
-        lanes = [i.lane for task in h.container.tasks.values() for i in task.inputs if i.spec.between is not None]
-        assert [T0, T0] == [lane.watermark for lane in lanes if lane is not None]
+        partitions = [i.watermark for task in h.container.tasks.values() for i in task.inputs if i.spec.between is not None]
+        assert [T0, T0] == [partition.watermark for partition in partitions if partition is not None]
 
 
 # -- planted bugs ----------------------------------------------------------------------------------------------------------------------------
 
-send, settle, look = Marks._send, MarkedLane._combine, MarkedLane.__init__
+send, settle, look = Marks._send, MarkedPartition._combine, MarkedPartition.__init__
 
 
 def _outside(marks: Marks, topic: str, said: Any) -> None:
@@ -212,15 +212,15 @@ def _outside(marks: Marks, topic: str, said: Any) -> None:
     producer.flush()
 
 
-def _forgetting(lane: MarkedLane, partition: Any, writers: Any, *rest: Any) -> None:
-    look(lane, partition, sorted(writers)[:-1], *rest)
+def _forgetting(partition: MarkedPartition, topic_partition: Any, writers: Any, *rest: Any) -> None:
+    look(partition, topic_partition, sorted(writers)[:-1], *rest)
 
 
-def _largest(lane: MarkedLane) -> None:
-    settle(lane)
-    times = [mark.time for mark in lane._newest.values() if mark.time is not None]
-    if not lane.ended and times:
-        lane.watermark = max(times)
+def _largest(partition: MarkedPartition) -> None:
+    settle(partition)
+    times = [mark.time for mark in partition._newest.values() if mark.time is not None]
+    if not partition.ended and times:
+        partition.watermark = max(times)
 
 
 def _ahead(committer: Committer, cuts: Any, checkpoints: Any) -> None:
@@ -232,14 +232,15 @@ apply = Committer._apply
 BUGS: dict[str, tuple[Any, str, Any, Callable[[pytest.MonkeyPatch], object]]] = {
     "marks are dropped": (Marks, "_send", lambda marks, topic, said: None, lambda patch: stages.test_a_tumbling_window_of_them_gives_ten_panes_at_its_end()),
     "marks outside the transaction": (Marks, "_send", _outside, lambda patch: test_a_window_misses_nothing_of_a_commit_that_failed("commit.C4.before")),
-    "a writer is forgotten": (MarkedLane, "__init__", _forgetting, lambda patch: stages.test_a_window_waits_for_every_task_of_the_stage_before()),
-    "maximum over the writers": (MarkedLane, "_combine", _largest, lambda patch: stages.test_a_window_waits_for_every_task_of_the_stage_before()),
+    "a writer is forgotten": (MarkedPartition, "__init__", _forgetting, lambda patch: stages.test_a_window_waits_for_every_task_of_the_stage_before()),
+    "maximum over the writers": (MarkedPartition, "_combine", _largest, lambda patch: stages.test_a_window_waits_for_every_task_of_the_stage_before()),
     "a task that returns says nothing": (Marks, "announce", lambda marks, tasks: None, lambda patch: test_a_task_that_returns_holds_time_for_its_own_records()),
     "what marks said is not in the checkpoint": (
-        MarkedLane, "mark", property(lambda lane: LaneMark(marks={})), lambda patch: test_what_marks_have_said_is_in_the_checkpoint(),
+        MarkedPartition, "mark", property(lambda partition: PartitionMark(marks={})), lambda patch: test_what_marks_have_said_is_in_the_checkpoint(),
     ),
     "another run's end counts": (
-        MarkedLane, "_is_end", lambda lane, mark: mark.state == ENDED, lambda patch: stages.test_a_bounded_run_goes_through_all_stages_and_a_later_one_goes_on(),
+        MarkedPartition, "_is_end", lambda partition, mark: mark.state == ENDED,
+        lambda patch: stages.test_a_bounded_run_goes_through_all_stages_and_a_later_one_goes_on(),
     ),
     "time is ahead of panes that are still to come": (
         stage.TaskWindows, "reached", lambda windows, node, at: (at.kept, False), test_time_behind_a_window_waits_until_it_has_fired,

@@ -13,7 +13,7 @@ import pytest
 from samzapy.api.errors import CodeReplaced, ConfigurationError, StateMismatch, StateRefused, TaskError, TopicMisconfigured
 from samzapy.model.key_partition import murmur2
 from samzapy.model.marks import MARKS_KEY, Mark, marks_to_bytes
-from samzapy.ops.topics import grown_tasks, prepare_topics
+from samzapy.ops.prepare_topics import grown_tasks, prepare_topics
 from samzapy.streams import App, Stream, agg, hopping, picture, tumbling
 from samzapy.streams.partition_choice import partitions_of
 from samzapy.testing import Harness, harness

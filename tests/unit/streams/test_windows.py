@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from samzapy.api.errors import ConfigurationError, TaskError, TransactionAborted
+from samzapy.container.task_watermark import StageTime, TaskTime
 from samzapy.container.times import Times
-from samzapy.container.watermark import StageTime, TaskTime
 from samzapy.failpoints import Crash
 from samzapy.model.event_time import NEVER
 from samzapy.ports import TopicSpec
@@ -876,7 +876,7 @@ def _goes_at_once(slices: Slices, *arguments: Any, **rest: Any) -> None:
 
 
 def _maximum(time: StageTime) -> int:
-    time._reached = max(time._reached, max(lane.watermark for lane in time.lanes))
+    time._reached = max(time._reached, max(partition.watermark for partition in time.partitions))
     return time._reached
 
 
@@ -896,7 +896,7 @@ BUGS: dict[str, tuple[Any, str, Any, Callable[[pytest.MonkeyPatch], object]]] = 
         StageTime, "watermark", property(_maximum),
         lambda patch: test_event_time_gives_the_same_in_every_order_within_the_bound_over_several_inputs_runs_and_crashes(1),
     ),
-    "late judged by the lane": (
+    "late judged by the partition": (
         Now, "watermark", property(lambda now: now.bound),
         lambda patch: test_late_is_judged_by_the_time_of_the_task_not_of_the_partition(),
     ),

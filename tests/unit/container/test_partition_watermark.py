@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import samzapy
-from samzapy.container.lane_time import ADVANCE, LaneTime, TimeRules
+from samzapy.container.partition_watermark import ADVANCE, PartitionWatermark, TimeRules
 from samzapy.container.settled_clock import SettledClock
-from samzapy.container.watermark import StageTime
-from samzapy.model.event_time import END, NEVER, LaneMark
+from samzapy.container.task_watermark import StageTime
+from samzapy.model.event_time import END, NEVER, PartitionMark
 from samzapy.model.offsets import TopicPartition
 
 NOW_MS = 1_700_000_000_000
@@ -44,16 +44,16 @@ class SetClock:
 
 
 class Stage:
-    """A stage of some lanes over partitions of a broker that this test is: clocks, ends, and what was processed."""
+    """A stage of some partitions, of a broker that this test is: clocks, ends, and what was processed."""
 
-    def __init__(self, lanes: int, rules: TimeRules) -> None:
+    def __init__(self, partitions: int, rules: TimeRules) -> None:
         self.rules = rules
         self.now_s = 0.0
         self.clock = SetClock(self)
         self.wall = SettledClock(self.clock)
-        self.records: list[list[int]] = [[] for _ in range(lanes)]
-        self.at = [0] * lanes
-        self.marks = [LaneMark()] * lanes
+        self.records: list[list[int]] = [[] for _ in range(partitions)]
+        self.at = [0] * partitions
+        self.marks = [PartitionMark()] * partitions
         self.reached = NEVER
         self.late: list[int] = []
         self.restart()
@@ -61,16 +61,16 @@ class Stage:
     def restart(self) -> None:
         """As after a commit and a crash: only what the checkpoint keeps is there."""
         if hasattr(self, "stage"):
-            self.marks, self.reached = [lane.mark for lane in self.lanes], self.stage.kept
+            self.marks, self.reached = [partition.mark for partition in self.partitions], self.stage.kept
         self.stage = StageTime("s", self.reached)
-        self.lanes = [
-            LaneTime(TopicPartition("in", number), self.rules, mark, self.wall.now_ms, self.stage.before_return)
+        self.partitions = [
+            PartitionWatermark(TopicPartition("in", number), self.rules, mark, self.wall.now_ms, self.stage.before_return)
             for number, mark in enumerate(self.marks)
         ]
-        self.stage.lanes.extend(self.lanes)
+        self.stage.partitions.extend(self.partitions)
 
-    def send(self, lane: int, *times: int) -> None:
-        self.records[lane].extend(times)
+    def send(self, partition: int, *times: int) -> None:
+        self.records[partition].extend(times)
 
     def pass_time(self, seconds: float) -> None:
         """Second by second, as the container looks."""
@@ -80,22 +80,22 @@ class Stage:
             self.look()
 
     def look(self, answers: bool = True) -> None:
-        for lane, records, at in zip(self.lanes, self.records, self.at, strict=True):
-            lane.clock_is(self.wall.now_ms(), self.now_s)
-            lane.stands(at, len(records) > at, self.now_s)
-        for lane, records in zip(self.lanes, self.records, strict=True):
-            if answers and lane.wants_answer(self.now_s):
-                lane.answered(len(records), self.now_s)
+        for partition, records, at in zip(self.partitions, self.records, self.at, strict=True):
+            partition.clock_is(self.wall.now_ms(), self.now_s)
+            partition.stands(at, len(records) > at, self.now_s)
+        for partition, records in zip(self.partitions, self.records, strict=True):
+            if answers and partition.wants_answer(self.now_s):
+                partition.answered(len(records), self.now_s)
         self.stage.follow(self.now_s)
 
-    def read(self, lane: int, count: int = 1) -> None:
-        """Process records of a lane."""
-        for time in self.records[lane][self.at[lane] : self.at[lane] + count]:
+    def read(self, partition: int, count: int = 1) -> None:
+        """Process records of a partition."""
+        for time in self.records[partition][self.at[partition] : self.at[partition] + count]:
             if time < self.stage.watermark:
                 self.late.append(time)
-            if time > self.lanes[lane].quiet:
-                self.lanes[lane].advance(time)
-            self.at[lane] += 1
+            if time > self.partitions[partition].quiet:
+                self.partitions[partition].advance(time)
+            self.at[partition] += 1
 
 
 def test_the_watermark_is_the_minimum_less_what_may_be_out_of_order() -> None:
@@ -109,7 +109,7 @@ def test_the_watermark_is_the_minimum_less_what_may_be_out_of_order() -> None:
     assert s.late == []
 
 
-def a_restart_with_a_backlog_on_an_idle_lane() -> None:
+def a_restart_with_a_backlog_on_an_idle_partition() -> None:
     s = Stage(2, TimeRules(idle_ms=5000))
     s.send(0, 100)
     s.send(1, 100)
@@ -119,11 +119,11 @@ def a_restart_with_a_backlog_on_an_idle_lane() -> None:
     s.send(0, 200)
     s.look()  # both were idle, so the broker is asked about the other
     s.read(0)
-    assert s.stage.watermark == 200, "lane 1 is idle"
+    assert s.stage.watermark == 200, "partition 1 is idle"
     s.pass_time(1)
     s.send(0, 300)
     s.send(1, *range(201, 300))
-    s.restart()  # while nobody reads, both get records; lane 0 is polled first
+    s.restart()  # while nobody reads, both get records; partition 0 is polled first
     s.read(0)
     assert s.stage.watermark == 200
     s.look()
@@ -154,15 +154,15 @@ def silence_without_an_answer_proves_nothing() -> None:
     s.send(1, 100)
     s.read(0)
     s.read(1)
-    s.send(1, 110)  # in the client, or at the broker: not handed out, because lane 0 keeps the container busy
+    s.send(1, 110)  # in the client, or at the broker: not handed out, because partition 0 keeps the container busy
     for time in range(200, 300):
         s.send(0, time)
         s.read(0)
         s.now_s += 1.0
-        for lane, at in zip(s.lanes, s.at, strict=True):
-            lane.stands(at, False, s.now_s)  # the client does not know yet
-        if s.lanes[1].wants_answer(s.now_s):
-            s.lanes[1].answered(len(s.records[1]), s.now_s)
+        for partition, at in zip(s.partitions, s.at, strict=True):
+            partition.stands(at, False, s.now_s)  # the client does not know yet
+        if s.partitions[1].wants_answer(s.now_s):
+            s.partitions[1].answered(len(s.records[1]), s.now_s)
     s.read(1)
     assert s.late == []
 
@@ -176,7 +176,7 @@ def an_answer_before_the_silence_was_long_enough() -> None:
     for _ in range(4):
         s.now_s += 1.0
         s.look(answers=False)
-        s.lanes[1].answered(1, s.now_s)
+        s.partitions[1].answered(1, s.now_s)
     assert s.stage.watermark == 100
     s.pass_time(3)
     assert s.stage.watermark == 200
@@ -228,7 +228,7 @@ def time_never_goes_back_over_a_restart() -> None:
 
 
 SCENARIOS = (
-    a_restart_with_a_backlog_on_an_idle_lane,
+    a_restart_with_a_backlog_on_an_idle_partition,
     all_were_idle_and_both_get_a_backlog,
     silence_without_an_answer_proves_nothing,
     an_answer_before_the_silence_was_long_enough,
@@ -245,42 +245,42 @@ def test_time(scenario: Callable[[], None]) -> None:
 
 
 def _maximum(stage: StageTime) -> int:
-    stage._reached = max(stage._reached, max(lane.watermark for lane in stage.lanes))
+    stage._reached = max(stage._reached, max(partition.watermark for partition in stage.partitions))
     return stage._reached
 
 
-def _trusting(lane: LaneTime, *arguments: Any) -> None:
-    init(lane, *arguments)
-    lane.proved = lane.idle
+def _trusting(partition: PartitionWatermark, *arguments: Any) -> None:
+    init(partition, *arguments)
+    partition.proved = partition.idle
 
 
-def _by_silence(lane: LaneTime, position: int, has_more: bool, now_s: float) -> None:
-    stands(lane, position, has_more, now_s)
-    if lane.rules.idle_ms is not None and now_s - lane.at_s >= lane.rules.idle_ms / 1000:
-        lane.idle = lane.proved = True
-        lane._set_limits()
+def _by_silence(partition: PartitionWatermark, position: int, has_more: bool, now_s: float) -> None:
+    stands(partition, position, has_more, now_s)
+    if partition.rules.idle_ms is not None and now_s - partition.at_s >= partition.rules.idle_ms / 1000:
+        partition.idle = partition.proved = True
+        partition._set_limits()
 
 
-def _at_once(lane: LaneTime, end: int, asked_s: float) -> None:
-    if end <= lane.position:
-        lane.idle = lane.proved = True
-        lane._set_limits()
+def _at_once(partition: PartitionWatermark, end: int, asked_s: float) -> None:
+    if end <= partition.position:
+        partition.idle = partition.proved = True
+        partition._set_limits()
 
 
-def _unbounded(lane: LaneTime, time: int, now_ms: int) -> None:
-    if time > lane.newest:
-        lane.newest = lane._seen_at = time
+def _unbounded(partition: PartitionWatermark, time: int, now_ms: int) -> None:
+    if time > partition.newest:
+        partition.newest = partition._seen_at = time
 
 
-init, stands = LaneTime.__init__, LaneTime.stands
+init, stands = PartitionWatermark.__init__, PartitionWatermark.stands
 BUGS: dict[str, tuple[type, str, Any]] = {
     "maximum in place of minimum": (StageTime, "watermark", property(_maximum)),
-    "idleness trusted after a restart": (LaneTime, "__init__", _trusting),
-    "idleness trusted after all were idle": (LaneTime, "doubt", lambda lane: None),
-    "idle by silence": (LaneTime, "stands", _by_silence),
-    "idle at the first answer": (LaneTime, "answered", _at_once),
-    "a leap counts at once": (LaneTime, "_is_leap", lambda lane, time, now_ms: False),
-    "beyond the clock": (LaneTime, "_move", _unbounded),
+    "idleness trusted after a restart": (PartitionWatermark, "__init__", _trusting),
+    "idleness trusted after all were idle": (PartitionWatermark, "doubt", lambda partition: None),
+    "idle by silence": (PartitionWatermark, "stands", _by_silence),
+    "idle at the first answer": (PartitionWatermark, "answered", _at_once),
+    "a leap counts at once": (PartitionWatermark, "_is_leap", lambda partition, time, now_ms: False),
+    "beyond the clock": (PartitionWatermark, "_move", _unbounded),
     "the stage's watermark is not kept": (StageTime, "kept", property(lambda stage: NEVER)),
 }
 
@@ -339,7 +339,7 @@ def test_of_a_partition_that_never_had_a_record_it_is_said_that_it_is_not_waited
     assert s.stage.waits_for(s.now_s) == "in[1], which never had a record: ignored once its broker has confirmed that twice"
 
 
-def test_how_long_a_lane_is_silent_is_not_said_before_it_was_read_and_is_said_in_hours() -> None:
+def test_how_long_a_partition_is_silent_is_not_said_before_it_was_read_and_is_said_in_hours() -> None:
     s = Stage(2, TimeRules(idle_ms=None))
     assert s.stage.waits_for(48_837.0) == "in[0], not read yet since the start"
     s.send(0, 100)
@@ -370,9 +370,9 @@ def test_the_end_of_a_bounded_run_is_the_end_of_time_and_is_not_kept() -> None:
     s.send(1, 50)
     s.read(0)
     s.read(1)
-    s.lanes[1].ended = True
+    s.partitions[1].ended = True
     assert s.stage.watermark == 100
-    s.lanes[0].ended = True
+    s.partitions[0].ended = True
     assert s.stage.watermark == END
     assert s.stage.kept == 100
 
@@ -453,7 +453,7 @@ def test_a_clock_that_is_a_little_ahead_is_followed_at_once() -> None:
 
 def test_processing_time_ahead_of_the_clock_goes_on_at_half_the_pace_until_it_has_caught_up() -> None:
     s = Stage(1, PROCESSING)
-    s.lanes[0].newest = NOW_MS + HOUR  # of a host whose clock was ahead, or of this one, before it was set back
+    s.partitions[0].newest = NOW_MS + HOUR  # of a host whose clock was ahead, or of this one, before it was set back
     s.look()
     s.pass_time(100)
     assert s.stage.watermark == NOW_MS + HOUR + 50_000
@@ -467,8 +467,8 @@ def test_processing_time_ahead_of_the_clock_goes_on_at_half_the_pace_until_it_ha
     assert "" == s.stage.waits_for(s.now_s)
 
 
-def test_a_lane_looked_at_a_thousand_times_a_second_loses_no_part_of_a_millisecond() -> None:
-    lane = LaneTime(TopicPartition("in", 0), PROCESSING, LaneMark(newest=NOW_MS + HOUR), lambda: NOW_MS)
+def test_a_partition_looked_at_a_thousand_times_a_second_loses_no_part_of_a_millisecond() -> None:
+    partition = PartitionWatermark(TopicPartition("in", 0), PROCESSING, PartitionMark(newest=NOW_MS + HOUR), lambda: NOW_MS)
     for step in range(10_001):
-        lane.clock_is(NOW_MS + step // 3, step / 3000)
-    assert abs(lane.newest - (NOW_MS + HOUR + 1666)) <= 2
+        partition.clock_is(NOW_MS + step // 3, step / 3000)
+    assert abs(partition.newest - (NOW_MS + HOUR + 1666)) <= 2

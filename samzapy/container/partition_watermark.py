@@ -1,18 +1,18 @@
-"""The event time of a lane: how far an input partition has come, and which records of it a task may wait for. Pure: the caller tells of records, of
+"""The event time of an input partition: how far it has come, and which records of it a task may wait for. Pure: the caller tells of records, of
 the wall clock, and of the broker's answers.
 
-A *lane* is an input partition with event time. Its time is that of its newest record; its watermark is that, less the disorder that its input
-allows. The task's watermark W says that all records before W have come: it is the minimum over the lanes, and never goes back.
+The time of a partition is that of its newest record; its watermark is that, less the disorder that its input allows. The task's watermark W says that
+all records before W have come: it is the minimum over its partitions, and never goes back.
 
 Two things must not stop it or drag it along:
 
-- A lane that has no records would hold it for ever. Such a lane is *idle* and left out, once the broker has said, when asked after the lane had
-  stood still for `idle_timeout`, that it stands at its end. Silence alone proves nothing: the client may be busy with other partitions, and a
+- A partition that has no more records would hold it for ever. It is *idle* and left out, once the broker has said, when asked after the task had stood
+  still there for `idle_timeout`, that this is the end. Silence alone proves nothing: the client may be busy with other partitions, and a
   consumer's position may be beyond records that are fetched and not processed. A partition that never had a record is idle at the second such answer,
-  without that time: else the first windows of a new topic would wait for partitions that nobody writes. An idle lane that was idle before a start, or while no other
-  lane was active, holds the watermark until the broker has said so again: its backlog may have come meanwhile.
-- A record with a wrong clock, far ahead, would make all others late. A *leap* counts when 99 further records of its lane have not
-  contradicted it, or one that comes 10 seconds later or more (silence confirms nothing), and no lane gets further ahead of the wall clock than `max_ahead`.
+  without that time: else the first windows of a new topic would wait for partitions that nobody writes. A partition that was idle before a start, or
+  while no other was active, holds the watermark until the broker has said so again: its backlog may have come meanwhile.
+- A record with a wrong clock, far ahead, would make all others late. A *leap* counts when 99 further records of its partition have not
+  contradicted it, or one that comes 10 seconds later or more (silence confirms nothing), and no partition gets further ahead of the wall clock than `max_ahead`.
 
 Processing time is the wall clock's. Time that is ahead of the clock (it was set back, or another host's was ahead) does not stand still until the clock
 has caught up: it goes on at half the pace.
@@ -24,13 +24,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from samzapy.model.event_time import END, NEVER, LaneMark, Leap
+from samzapy.model.event_time import END, NEVER, Leap, PartitionMark
 from samzapy.model.offsets import TopicPartition
 
 LEAP_RECORDS = 100  # the leap itself and 99 further ones
 LEAP_MS = 10_000
-ASK_S = 1.0  # between two questions about a lane that may be idle
-ASK_AGAIN_S = 5.0  # between two about a lane that is idle, while others move
+ASK_S = 1.0  # between two questions about a partition that may be idle
+ASK_AGAIN_S = 5.0  # between two about a partition that is idle, while others move
 HOLD, ADVANCE = "hold", "advance"
 
 
@@ -53,17 +53,17 @@ class TimeRules:
     by_clock: bool = False
 
 
-class LaneTime:
-    """The time of one lane.
+class PartitionWatermark:
+    """The time of one partition.
 
     Args:
         now_ms: the wall clock, asked only about records that may be ahead of it; also an attribute.
-        before_return: called before a lane that was idle counts again.
+        before_return: called before a partition that was idle counts again.
 
     Attributes:
         newest: the newest time that counts; NEVER: none yet.
         idle: whether it is left out of the minimum.
-        proved: of an idle lane, whether the broker has said so since that last came in doubt.
+        proved: of an idle partition, whether the broker has said so since that last came in doubt.
         ended: whether a bounded run has read all of it.
         quiet: a record of at most this time changes nothing: the hot loop compares with it.
         ahead: how many records were leaps, since the container started.
@@ -72,18 +72,18 @@ class LaneTime:
 
     __slots__ = (
         "_allowed_ms", "_asked_s", "_before_return", "_clock_s", "_limit", "_seen_at", "ahead", "at_s", "ended", "has_more", "idle", "leap",
-        "newest", "now_ms", "partition", "position", "proved", "quiet", "rules", "seen_ms",
+        "newest", "now_ms", "position", "proved", "quiet", "rules", "seen_ms", "topic_partition",
     )  # fmt: skip
 
     def __init__(
         self,
-        partition: TopicPartition,
+        topic_partition: TopicPartition,
         rules: TimeRules,
-        mark: LaneMark,
+        mark: PartitionMark,
         now_ms: Callable[[], int],
         before_return: Callable[[], object] = lambda: None,
     ) -> None:
-        self.partition = partition
+        self.topic_partition = topic_partition
         self.rules = rules
         self.now_ms = now_ms
         self._before_return = before_return
@@ -104,13 +104,13 @@ class LaneTime:
 
     @property
     def watermark(self) -> int:
-        """All records of the lane before this time have come, as far as its rules go."""
+        """All records of the partition before this time have come, as far as its rules go."""
         return END if self.ended else NEVER if self.newest == NEVER else self.newest - self.rules.delay_ms
 
     @property
-    def mark(self) -> LaneMark:
+    def mark(self) -> PartitionMark:
         """What the checkpoint keeps."""
-        return LaneMark(self.newest, self.idle, self.seen_ms, self.leap)
+        return PartitionMark(self.newest, self.idle, self.seen_ms, self.leap)
 
     # -- records ---------------------------------------------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class LaneTime:
             self._limit = now_ms + self._allowed_ms
 
     def clock_is(self, now_ms: int, now_s: float) -> None:
-        """The wall clock and the monotonic one, told once a second, and before each batch where the lane's time is the clock's."""
+        """The wall clock and the monotonic one, told once a second, and before each batch where the partition's time is the clock's."""
         if self.rules.by_clock and (time := self._processing_time(now_ms, now_s)) > self.newest:
             self.newest = time
             self._set_limits()
@@ -221,7 +221,7 @@ class LaneTime:
         self.proved = False
 
     def stands(self, position: int, has_more: bool, now_s: float) -> None:
-        """Where the first record is that is not processed, and whether there is one as far as the client knows, or the lane is paused."""
+        """Where the first record is that is not processed, and whether there is one as far as the client knows, or the partition is paused."""
         self.has_more = has_more
         if has_more:
             self.active()
@@ -229,7 +229,7 @@ class LaneTime:
             self.position, self.at_s = position, now_s
 
     def wants_answer(self, now_s: float) -> bool:
-        """Whether the broker is to be asked where the lane ends."""
+        """Whether the broker is to be asked where the partition ends."""
         idle_ms = self.rules.idle_ms
         if idle_ms is None or self.has_more or self.ended or self.rules.by_clock or self.position < 0:
             return False
@@ -256,5 +256,5 @@ class LaneTime:
 
     @property
     def is_empty(self) -> bool:
-        """Its partition never had a record, as far as is known: it is idle as soon as the broker has said twice that there is none."""
+        """The partition never had a record, as far as is known: it is idle as soon as the broker has said twice that there is none."""
         return self.position == 0 and self.newest == NEVER

@@ -17,8 +17,8 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun, Ledger, Startpoint
 from samzapy.ops.inspection import job_in_kafka, other_program, readable_checkpoints
 from samzapy.ops.lost_positions import lost_positions
+from samzapy.ops.prepare_topics import create_topics, prepare_topics, what_run_refuses
 from samzapy.ops.topic_rows import LOST, OK, topic_rows
-from samzapy.ops.topics import create_topics, prepare_topics, what_run_refuses
 from samzapy.plan.forgetting import without_store
 from samzapy.ports import TopicSpec
 from samzapy.readers import read_ledger

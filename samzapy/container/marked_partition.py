@@ -1,4 +1,4 @@
-"""The time of a partition of an internal topic: what the marks of the tasks that write it say. Pure, as lane_time.py is, which says what time is for.
+"""The time of a partition of an internal topic: what the marks of the tasks that write it say. Pure, as partition_watermark.py is, which says what time is for.
 
 The records of such a partition come from several tasks, and none of them says how far the others are. So its time is the minimum of what all
 these tasks have said; one that has said nothing yet holds it, and one that is idle is left out, up to the first pane that its open windows will still
@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from samzapy.container.lane_time import TimeRules
-from samzapy.model.event_time import END, NEVER, LaneMark
+from samzapy.container.partition_watermark import TimeRules
+from samzapy.model.event_time import END, NEVER, PartitionMark
 from samzapy.model.marks import ACTIVE, ENDED, IDLE, Mark, marks_from_bytes
 from samzapy.model.offsets import TopicPartition
 
 
-class MarkedLane:
+class MarkedPartition:
     """The time of one partition of an internal topic.
 
     Args:
@@ -28,26 +28,26 @@ class MarkedLane:
         topic_id: of the topic; marks are sealed with it.
 
     Attributes:
-        as of `LaneTime`, where they mean something here.
+        as of `PartitionWatermark`, where they mean something here.
     """
 
     __slots__ = (
-        "_before_return", "_newest", "_run_id", "_topic_id", "_writers", "ahead", "at_s", "ended", "has_more", "idle", "leap", "now_ms", "partition", "position",
-        "proved", "quiet", "rules", "seen_ms", "watermark",
+        "_before_return", "_newest", "_run_id", "_topic_id", "_writers", "ahead", "at_s", "ended", "has_more", "idle", "leap", "now_ms", "position", "proved",
+        "quiet", "rules", "seen_ms", "topic_partition", "watermark",
     )  # fmt: skip
 
     def __init__(
         self,
-        partition: TopicPartition,
+        topic_partition: TopicPartition,
         writers: Collection[str],
-        mark: LaneMark,
+        mark: PartitionMark,
         run_id: str,
         now_ms: Callable[[], int],
         before_return: Callable[[], object] = lambda: None,
         topic_id: str = "",
     ) -> None:
         self._topic_id = topic_id
-        self.partition = partition
+        self.topic_partition = topic_partition
         self.rules = TimeRules()
         self.now_ms = now_ms
         self._writers = sorted(writers)
@@ -66,9 +66,9 @@ class MarkedLane:
         return self.watermark
 
     @property
-    def mark(self) -> LaneMark:
+    def mark(self) -> PartitionMark:
         """What the checkpoint keeps."""
-        return LaneMark(marks=dict(self._newest))
+        return PartitionMark(marks=dict(self._newest))
 
     def heard(self, data: bytes | None) -> None:
         """A record with marks. Of tasks that do not write this topic they mean nothing; and what a task said before stands: its time never goes back.
@@ -122,7 +122,7 @@ class MarkedLane:
             return mark.first
         return None if self._is_end(mark) else NEVER if mark.time is None else mark.time
 
-    # -- what moves the time of other lanes does not move this one -----------------------------------------------------------------------
+    # -- what moves the time of other partitions does not move this one ------------------------------------------------------------------
 
     def advance(self, time: int) -> None:
         """Records say nothing of how far those are that are still to come."""

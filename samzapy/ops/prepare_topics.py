@@ -22,8 +22,7 @@ from samzapy.ops.named_changelogs import refuse_strangers
 from samzapy.ops.other_jobs import refuse_others
 from samzapy.ops.transaction_timeout import refuse_too_long, try_init
 from samzapy.plan.grown_topics import STATE_IS_LOST
-from samzapy.plan.lost_topics import coordinator_emptied, differs_from_first_run
-from samzapy.plan.topics import (
+from samzapy.plan.internal_topics import (
     COMPACT,
     DEAD_LETTERS,
     command_that_makes,
@@ -34,6 +33,7 @@ from samzapy.plan.topics import (
     unused_partitions,
     what_is_wrong,
 )
+from samzapy.plan.lost_topics import coordinator_emptied, differs_from_first_run
 from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec, no_leader
 from samzapy.wiring.growing_topics import deciding_counts, growing
 from samzapy.wiring.job_topics import JobTopics, job_of
