@@ -54,7 +54,7 @@ from samzapy.streams.graph import (
     To,
     Way,
 )
-from samzapy.streams.lookup_join import lookup_lines
+from samzapy.streams.lookup_join import FOUND, lookup_lines
 from samzapy.streams.walk import takers
 from samzapy.streams.window_nodes import Late, WindowAggregate, late_of
 from samzapy.streams.window_shapes import PANE
@@ -291,7 +291,7 @@ class _Writer:
         self._reads[f"get{n}"] = node.table
         self._lines(*lookup_lines(node, value, None if node.on is None else self._call(node, value)))
         if node.inner:
-            self._block("if x is not None:", node, f"v{n}")
+            self._block(FOUND, node, f"v{n}")
         else:
             self._give(node, f"v{n}")
 

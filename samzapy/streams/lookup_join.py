@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from samzapy.streams.stream import Stream
     from samzapy.streams.table import Table
 
+FOUND = "if x is not None:"  # an inner join gives on only records for which this is so
+
 
 def lookup(stream: Stream[Any, Any], table: Table[Any, Any], on: Any, how: str) -> Lookup:
     where = place()
