@@ -119,7 +119,7 @@ def decided_bounds(consumer: Consumer, partition: TopicPartition, clock: Clock, 
     while (bounds := consumer.bounds(partition)).end < goal:
         if clock.monotonic() > deadline:
             raise ClusterUnreachable(
-                f"{partition}: a transaction is open at {bounds.end}, for at least {PATIENCE_S:.0f} s; the records after it cannot be read.",
+                f"{partition}: a transaction is open at offset {bounds.end}, and has been for at least {PATIENCE_S:.0f} s; the records after it cannot be read.",
                 f"Find the program that has it open: {find_program(partition.topic, partition.partition)}. Then run this again.",
             )
         clock.sleep(FETCH_S)

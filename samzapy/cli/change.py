@@ -153,8 +153,8 @@ def _restart(job: Job, container: int | None, timeout: float, token_file: Path |
     if after is None:
         return 1
     if not numbers:  # it died just before, or its work is done
-        who = "no container had a" if container is None else f"container {container} had no"
-        say(f"{who} process to stop; all containers run")
+        who = "no container had a process" if container is None else f"container {container} had no process"
+        say(f"{who} to stop: it had just ended, or its work is done. All containers that have work run now")
         return 0
     gone = [n for n in numbers if n >= _target(after, n + 1)]
     if gone:

@@ -123,9 +123,9 @@ def _run(
     for difference in result.differences:
         print(difference)
     exactly_once = loaded.settings.commit.guarantee == "exactly_once"
-    order = "and the order within it" if ordered and exactly_once else "in any order within it (see --ordered)"
-    repeated = "" if exactly_once else ", which at_least_once may repeat"
-    print(f"compared: outputs with their headers, but without their times, by topic, partition and key, {order}{repeated}; stores entry by entry")
+    order = "in their order" if ordered and exactly_once else "in any order (see --ordered)"
+    repeated = "" if exactly_once else "; an output may be repeated (at_least_once)"
+    print(f"compared: the outputs of each key in each partition, {order}, with their headers, without their times{repeated}. Stores: entry by entry")
     print(f"{result.result}: {result.why}; seed {seed}")
     return 0 if result.result == CLEAN else DIFFERENT
 

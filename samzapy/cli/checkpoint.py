@@ -208,10 +208,10 @@ def _print(plan: Plan, as_json: bool) -> None:
 def _say_what_is_skipped(plan: Plan) -> None:
     skipped = [(s.topic_partition, s.after - s.before) for s in plan.steps if s.chosen and s.before is not None and s.after is not None and s.after > s.before]
     if skipped:
-        say(f"skips records that were not read yet: {', '.join(f'{count} in {partition}' for partition, count in skipped)} at most")
+        say(f"skips records that were not read yet, at most this many: {', '.join(f'{count} in {partition}' for partition, count in skipped)}")
     unknown = [f"{s.topic_partition} before {s.after}" for s in plan.steps if s.chosen and s.before is None and s.after]
     if unknown:
-        say(f"no checkpoint says how far these were read, and whatever of it was not read is skipped: {', '.join(unknown)}")
+        say(f"no checkpoint says how far these partitions were read; records before these offsets that were not read are skipped: {', '.join(unknown)}")
 
 
 def _say_what_stays(plan: Plan, is_one_stage: bool) -> None:

@@ -65,7 +65,7 @@ def drop(
         for topic in found.left_over:
             say(f"{'deleted' if execute else 'would delete'} topic {topic}, which no checkpoint names: an earlier drop did not finish")
         for topic in found.replaced:
-            say(f"topic {topic} is not the topic that the checkpoints name, and stays")
+            say(f"topic {topic} stays: it was deleted and created again after the checkpoints were written, so it is not the changelog that they mean")
         removed = _remove_local(job, store, execute)
     _say_whether(execute)
     if as_json:

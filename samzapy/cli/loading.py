@@ -40,7 +40,7 @@ def load(
             ", ".join(both),
         )
     if classes and (files := named_as_pythons_own(loaded.folders)):
-        LOG.warning("named as modules of Python's own, so an import may find the one or the other: rename %s", ", ".join(map(str, files)))
+        LOG.warning("these files have the names of Python's own modules, so an import may find the wrong one: rename %s", ", ".join(map(str, files)))
     if classes and loaded.written_secrets:
         LOG.warning(
             "%s: a secret is written in the job file, where whoever reads the file sees it: refer to it instead, as ${NAME} or ${file:PATH}",

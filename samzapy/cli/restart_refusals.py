@@ -73,14 +73,14 @@ def _refuse_other_sums(topic: str, now: str, then: str) -> None:
         return
     if are_made(then):
         raise ConfigurationError(
-            f"the running program sends partial sums through its internal topic {topic}, and the program as it is now cannot take them.",
-            "In the version that runs, set `combine=False` in the key_by that sends there, restart that, and let it run for a minute: it takes the sums that "
-            "wait and makes no new ones. Then `samzapy stop JOB.yaml`, and `samzapy run JOB.yaml` with the new version.",
+            f"the job runs with code that sends partial sums through its internal topic {topic}, and the new code cannot take them.",
+            f"In the old code, set `combine=False` in the key_by that sends to {topic}, run `samzapy restart JOB.yaml`, and wait a minute: the job takes the "
+            "sums that wait there, and sends no new ones. Then run `samzapy stop JOB.yaml`, and `samzapy run JOB.yaml` with the new code.",
         )
     if are_made(now):
         raise ConfigurationError(
-            f"the program would send partial sums through its internal topic {topic}, and containers that still have the running one could not take them.",
-            "A restart would meet both. `samzapy stop JOB.yaml`, then `samzapy run JOB.yaml`.",
+            f"the new code sends partial sums through its internal topic {topic}, and containers that still run the old code could not take them.",
+            "During a restart, containers with the old and the new code run together. Instead, run `samzapy stop JOB.yaml`, then `samzapy run JOB.yaml`.",
         )
 
 

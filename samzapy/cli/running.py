@@ -258,7 +258,8 @@ class Run:
                 raise
             raise LauncherError(
                 f"{error.message} Another run of this job, process {other.pid} on {other.host}, has not ended, and may hold them.",
-                f"Stop that run with `samzapy stop JOB.yaml`. If it does not answer, end its process on {other.host}: `kill -9 {other.pid}`. Otherwise: "
+                f"Stop that run with `samzapy stop JOB.yaml`. If it does not answer, end its process on {other.host}: `kill -9 {other.pid}`. If "
+                f"that run is not the reason: "
                 f"{error.remedy[0].lower()}{error.remedy[1:]}",
             ) from None
 
@@ -301,7 +302,7 @@ def ends_now(partitions: Iterable[TopicPartition], log: Log, whole: Collection[s
         ends = {partition: bounds.end for partition, bounds in consumer.bounds_of(written).items()}
     for partition, end in sorted(ends.items()):
         if end < written[partition]:
-            waits = "the run waits until it has ended, because this topic is read before the others"
+            waits = "the run waits until that transaction has ended, because this topic is read before the others"
             then = waits if partition.topic in whole else "that transaction and the records after it are not part of this run"
             LOG.warning("%s: another application's transaction is open at offset %d; %s", partition, end, then)
     return {str(partition): written[partition] if partition.topic in whole else end for partition, end in ends.items()}

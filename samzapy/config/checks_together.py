@@ -133,7 +133,7 @@ def _times(document: Mapping[str, Any]) -> Iterator[Finding]:
     if commit and 3 * commit.interval_ms >= commit.timeout_ms:
         path = first_given(document, ("commit", "interval"), ("commit", "timeout"))
         interval, timeout = format_duration(commit.interval_ms), format_duration(commit.timeout_ms)
-        text = f"three intervals ({interval}) must be shorter than commit.timeout ({timeout})"
+        text = f"three times commit.interval (3 x {interval}) must be shorter than commit.timeout ({timeout})"
         remedy = f"Set commit.timeout above {format_duration(3 * commit.interval_ms)}, or a shorter interval."
         if 3 * commit.interval_ms >= BROKERS_TAKE_MS:
             remedy += " The brokers have to allow such a timeout: their transaction.max.timeout.ms is 15m unless set."
@@ -141,7 +141,7 @@ def _times(document: Mapping[str, Any]) -> Iterator[Finding]:
     if containers and 2 * containers.heartbeat_ms >= containers.lease_ms:
         path = first_given(document, ("containers", "lease"), ("containers", "heartbeat"))
         lease, heartbeat = format_duration(containers.lease_ms), format_duration(containers.heartbeat_ms)
-        text = f"two heartbeats ({heartbeat}) must be shorter than the lease ({lease})"
+        text = f"two times containers.heartbeat (2 x {heartbeat}) must be shorter than containers.lease ({lease})"
         yield Finding(path, text, f"Set containers.lease above {format_duration(2 * containers.heartbeat_ms)}, or a shorter heartbeat.")
     if commit and containers and containers.lease_ms >= commit.timeout_ms:
         path = first_given(document, ("containers", "lease"), ("commit", "timeout"))

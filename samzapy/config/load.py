@@ -129,7 +129,7 @@ def _read(paths: Sequence[Path], problems: list[Problem]) -> Node | None:
             readable = False
             continue
         if node is None:
-            hint = "A job file has at least job, task, inputs and kafka.bootstrap.servers."
+            hint = "A job file has at least job, kafka.bootstrap.servers, and either app, or task and inputs."
             problems.append(source.place(0, 0).problem((), "the file is empty", hint))
             readable = False
         elif not isinstance(node, Table):

@@ -85,7 +85,8 @@ class TimeSettings(Section):
     idle_timeout_ms: Idle = Field(
         300_000,
         alias="idle_timeout",
-        description="After this long without a record, samzapy asks the broker whether the partition has more. If not, time does not wait for it; `never`: it does.",
+        description="After this long without a record, samzapy asks the broker whether the partition holds more records. If it holds none, the watermark "
+        "does not wait for this partition. `never`: the watermark always waits for it.",
     )
     when_idle: WhenIdle = Field(
         "hold", description="What the watermark does when no partition has records. hold: it stops; advance: it goes on at the pace of the clock."

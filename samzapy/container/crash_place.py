@@ -92,8 +92,8 @@ class Trace:
             self.held.append({"n": self._times, "at_ms": time.time_ns() // 1_000_000, "seconds": self._after_s, "at": printable(place)})
             del self.held[:-MAX_HELD]
             LOG.warning(
-                "for more than %.1f s no other thread of this process could run: its code held the interpreter's lock, or the machine was "
-                "busy or suspended; it was at %s", self._after_s, place or "no hook",
+                "for more than %.1f s no other thread of this process could run: the job's code held the interpreter's lock, or the machine was "
+                "busy or suspended. Where the job's code was: %s", self._after_s, place or "in no hook",
             )  # fmt: skip
         faulthandler.dump_traceback_later(self._after_s, file=self._file)
 

@@ -111,7 +111,7 @@ class Growth:
         if not partitions:
             return ""
         return (
-            f"Container {self._number} committed records that it read between {self._since()} and {_told(self._clock.now_ms())} before this was noticed: "
+            f"Before container {self._number} noticed this, it committed records that it had read between {self._since()} and {_told(self._clock.now_ms())}: "
             f"{', '.join(partitions)}"
         )
 
@@ -121,7 +121,7 @@ class Growth:
     def _mismatch(self, grown: Mapping[str, int], committed: Mapping[TopicPartition, int]) -> StateMismatch:
         doubtful = self._doubtful(self._planned if grown.keys() - self._internal else grown, committed)
         if doubtful:
-            what = f"{doubtful}. They may have been counted in the wrong task, and outputs may be wrong with them."
+            what = f"{doubtful}. They may have been counted in the wrong task, so outputs may be wrong, too."
         else:
             what = (
                 f"Container {self._number} committed none of the records that it read between {self._since()}, when no topic had grown, and "

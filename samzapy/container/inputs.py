@@ -89,7 +89,7 @@ class Inputs:
                 offset = positions[task.name][task_input.partition]
                 task_input.begin(offset)
                 if task_input.condemned and offset < task_input.again_until:
-                    LOG.info("input %s is read again from %d without %s", task_input.partition, offset, _named(task_input.condemned))
+                    LOG.info("input %s is read again from offset %d, without %s", task_input.partition, offset, _named(task_input.condemned))
                 start[task_input.partition] = min(offset, start.get(task_input.partition, offset))
                 for other in self._by_partition.get(task_input.partition, ()):
                     if other.task.name in stand:
@@ -347,4 +347,4 @@ class Inputs:
 def _named(offsets: Collection[int]) -> str:
     shown = ", ".join(str(offset) for offset in sorted(offsets)[:MAX_NAMED])
     more = "" if len(offsets) <= MAX_NAMED else f" and {len(offsets) - MAX_NAMED} more"
-    return f"records that ended their container or that Kafka refused before: {shown}{more}"
+    return f"the records at these offsets, which ended their container or which Kafka refused before: {shown}{more}"

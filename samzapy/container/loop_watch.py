@@ -58,8 +58,8 @@ class LoopWatch:
             self._look_at_hook(stack, record, seen_at, silent_s, is_running)
         elif waits_for_clock:
             self._end(
-                f"this host's clock was set back by {self._set_back_s:,.0f} s, and a call into Kafka's client would wait until the clock shows the earlier time "
-                "again: a new process goes on from the last commit",
+                f"this host's clock was set back by {self._set_back_s:,.0f} s, and a call into Kafka's client would wait until the clock shows again what it "
+                "showed before: this process ends, and a new one goes on from the last commit",
                 False,
             )
 

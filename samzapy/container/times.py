@@ -127,8 +127,9 @@ class Times:
                 if begun and is_joining and of.topic not in self._new:
                     self._new.add(of.topic)
                     LOG.warning(
-                        "%s is new beside inputs whose event time has come to %s: its records with earlier times come too late for windows that have closed. "
-                        "To count them, stop, `samzapy reset JOB.yaml --execute`, and run: all inputs are read again",
+                        "%s is a new input, and the event time of the other inputs has reached %s: its records with earlier times come too late for "
+                        "windows that have closed. To count them, stop the job, run `samzapy reset JOB.yaml --execute`, and start the job again: the "
+                        "reset deletes all state and checkpoints, and all inputs are read again",
                         of, as_utc(stage.watermark),
                     )  # fmt: skip
 

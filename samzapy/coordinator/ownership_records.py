@@ -226,7 +226,7 @@ class OwnershipRecords:
         broken = [(key, self._known[key]) for key in ledger.unreadable if key in self._known]
         if broken:
             names = ", ".join(brief(key.decode("utf-8", "replace")) for key, _ in broken[:MAX_TOLD])
-            LOG.warning("written again to the coordinator topic, because another writer put unreadable records in their place: %s", names)
+            LOG.warning("another application wrote unreadable records to the coordinator topic, in place of this job's; written again: %s", names)
             self.write(*broken)
 
     def _moved(self, task: str, host: str, epoch: int) -> dict[str, int] | None:

@@ -240,7 +240,7 @@ class Roster:
         who = f"container {member.number} failed" if member else "job failed"
         if self.failure is None:  # said in full at the end of the run
             self.failure = (-1 if member is None else member.number, error)
-            LOG.error("%s with error %s: the job is stopped, and then says the error in full", who, error["code"])
+            LOG.error("%s with error %s: the job is being stopped; the error in full comes at the end", who, error["code"])
         else:
             LOG.error("%s too: %s: %s", who, error["code"], error["message"])
         self.request_stop()

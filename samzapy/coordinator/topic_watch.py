@@ -106,10 +106,10 @@ class TopicWatch:
 def _doubt(ends: Mapping[TopicPartition, int], at_ms: int) -> str:
     """Says from which offsets on the state may be wrong."""
     if not ends:
-        return "What was written since the topic grew and committed before this was noticed may be counted in the wrong task."
+        return "Records that were written after the topic grew, and that the job committed before it noticed that, may be counted in the wrong task."
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at_ms / 1000))
-    partitions = ", ".join(f"{partition} from {end}" for partition, end in sorted(ends.items()))
+    partitions = ", ".join(f"{partition} from offset {end}" for partition, end in sorted(ends.items()))
     return (
-        f"At {when} it had not grown yet; records after that ({partitions}) that were committed before this was noticed may be counted in the wrong "
-        "task. Containers check before they commit, at most once a second."
+        f"At {when} it had not grown yet. Later records ({partitions}) that the job committed before it noticed the growth may be counted in the wrong "
+        "task. Containers look for growth before they commit, at most once a second."
     )

@@ -150,13 +150,13 @@ class KafkaAdmin(Closing):
             return {}
         patience_s = PATIENCE_S if isolation == IsolationLevel.READ_UNCOMMITTED else 0.0  # the others are asked for again every few seconds anyway
         asked = once_led(lambda: self._admin.list_offsets(wanted, isolation_level=isolation, request_timeout=REQUEST_TIMEOUT_S), patience_s)
-        answers = {p: self._result(future, f"the end of {p.topic}[{p.partition}]", fine) for p, future in asked.items()}
+        answers = {p: self._result(future, f"the end offset of {p.topic}[{p.partition}]", fine) for p, future in asked.items()}
         ends = {TopicPartition(p.topic, p.partition): int(found.offset) for p, found in answers.items() if found is not None}
         untold = sorted(partition for partition, end in ends.items() if end < 0)
         if untold:
             self._look_again({partition.topic for partition in untold})
             if isolation == IsolationLevel.READ_UNCOMMITTED:
-                raise ClusterUnreachable(f"the end of {untold[0]}: its broker does not answer.", START_ITS_BROKER)
+                raise ClusterUnreachable(f"the high watermark of {untold[0]} could not be read: its broker does not answer.", START_ITS_BROKER)
         return {partition: end for partition, end in ends.items() if end >= 0}
 
     def _look_again(self, topics: Iterable[str]) -> None:

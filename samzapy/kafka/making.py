@@ -46,7 +46,8 @@ def making() -> Iterator[None]:
         if error.args[0].code() != KafkaError._INVALID_ARG:
             raise
         said = error.args[0].str()
-        raise ConfigurationError(f"Kafka's client refuses these properties together: {said}.", "Change or remove the named key in kafka.") from None
+        remedy = "Change or remove the key that this message names, under `kafka` in the job file."
+        raise ConfigurationError(f"Kafka's client refuses these properties together: {said}.", remedy) from None
 
 
 @contextmanager

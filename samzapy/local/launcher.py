@@ -36,8 +36,8 @@ _LAST_WORDS_S = 1.0
 _STACK = b"(most recent call first):"
 _CLIENTS = b"/samzapy/kafka/"
 NO_CLIENT = (
-    "a Kafka client could not be created in time; its process may have too little address space or too few threads: raise `ulimit -v` and "
-    "`ulimit -u` of the user that starts it; its log has the place in the code"
+    "a Kafka client could not be created in time; the container's process may have too little address space or too few threads: raise `ulimit -v` and "
+    "`ulimit -u` of the user that starts the job; the last lines of the container's output show the place in the code"
 )
 
 

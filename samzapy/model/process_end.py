@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 MAX_TEXT = 2000
-WATCHDOG = "samzapy's own watch over its threads"  # it reads their stacks without the interpreter's lock
+WATCHDOG = "samzapy's watchdog over threads"  # it reads their stacks without the interpreter's lock
 
 
 class Kind(Enum):
@@ -56,7 +56,7 @@ class ProcessEnd:
     def _told(self, blamed: str) -> str:
         memory = f" ({self.memory}{blamed})" if self.memory else ""
         said = f": {self.said}" if self.said else ""
-        watch = f" in {WATCHDOG}, after it had been suspended, or the machine was busy; no record is the reason" if self.is_watchdogs else ""
+        watch = f" in {WATCHDOG}, after the process had been suspended, or because the machine was busy; no record was the cause" if self.is_watchdogs else ""
         return f"{self.words}{memory}{said}{watch}"
 
 

@@ -154,7 +154,7 @@ class DeadLetters:
         except Fenced as error:
             raise self._ended_by_another(error) from error
         except InDoubt as error:
-            raise InDoubt(f"it is not known whether the last of them were dealt with: {error.message}", AGAIN) from error
+            raise InDoubt(f"it is not known whether the last batch of dead letters was committed: {error.message}", AGAIN) from error
         except BaseException as error:
             fenced = abort_open(producer)
             # Of a transaction that began nowhere the broker answers an abort as if it were fenced: test_a_command_that_needs_more_than_the_job_names_it.
@@ -221,8 +221,8 @@ class DeadLetters:
         tasks = failed_in.get(origin)
         if tasks is not None and len(tasks) < self._readers[origin.topic]:
             return ConfigurationError(
-                f"the dead letter of {origin}: {origin.topic} is a broadcast input, and the dead letters of this record that wait are of {', '.join(sorted(tasks))} "
-                f"only. Sent back, it is processed by all {self._readers[origin.topic]} tasks: a second time by those that had processed it.",
+                f"the dead letter of {origin}: {origin.topic} is a broadcast input, and dead letters of this record wait for {', '.join(sorted(tasks))} only. If "
+                f"the record is sent back, all {self._readers[origin.topic]} tasks process it: those that have processed it already do so a second time.",
                 f"If that does no harm, run `samzapy dlq replay JOB.yaml {entry.number} --to-all-tasks --execute`.",
             )
         if origin in self._newer:
@@ -243,7 +243,7 @@ class DeadLetters:
         if size > facts.max_message_bytes:
             return RecordTooLarge(
                 f"the dead letter of {origin}: with the header that marks it as sent back it has {size} bytes, the topic takes {facts.max_message_bytes}.",
-                f"Raise max.message.bytes of {origin.topic}, or name others to replay.",
+                f"Raise max.message.bytes of {origin.topic}, or leave this dead letter out of the replay.",
             )
         return None
 

@@ -103,8 +103,8 @@ def _late(timed: Collection[str], waiting: Sequence[Entry]) -> str:
         return ""
     count = f"{len(origins)} of the records {'goes' if len(origins) == 1 else 'go'}"
     return (
-        f"{count} to a topic with event time: a window that takes it no more drops it as too late. `samzapy status JOB.yaml` then counts "
-        "it in the column TOO LATE, and the program can take it from the window's `.late`"
+        f"{count} to a topic with event time. A window that no longer takes such a record drops it as too late: `samzapy status JOB.yaml` then counts the record "
+        "in the column TOO LATE, and the program can take it from the window's `.late`"
     )
 
 

@@ -133,7 +133,7 @@ class LocalState:
             mark = place.checkpoint.stores.get(store) if place.checkpoint else None
             if mark is None and self._is_orphaned(consumer, place):
                 why = "there is no checkpoint" if place.checkpoint is None else "the checkpoint does not know this store"
-                detail = f"{place.log} holds state, but {why}; a run is refused for it, and says what can be done: `samzapy plan JOB.yaml` too"
+                detail = f"{place.log} holds state, but {why}. A run therefore refuses to start, and says what can be done; so does `samzapy plan JOB.yaml`"
                 return StoreReport(task, store, "orphaned", 0, detail, good=False)
             if mark is not None and mark.position > place.bounds.end:
                 return StoreReport(

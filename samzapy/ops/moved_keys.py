@@ -65,9 +65,9 @@ def _keys(consumer: Consumer, place: TopicPartition, key_of: KeyOf | None, clock
 
 def _refused(name: str, partition: int, moved: list[bytes], looked_at: int, to: int) -> StateMismatch:
     return StateMismatch(
-        f"{len(moved)} of {looked_at} keys of {name!r} in Partition {partition} would go to other tasks than their state ({shortened(moved[0])} to Partition "
-        f"{to}): they come through an internal topic now, which places keys by murmur2, as Java's producers do. The input they came from before is written "
-        "with another partitioner.",
+        f"records of {name!r} come through an internal topic now, which places keys by murmur2, as Java's producers do. The input that they came from before is "
+        f"written with another partitioner: {len(moved)} of {looked_at} keys in Partition {partition} would go to a task that does not have their state (for "
+        f"example {shortened(moved[0])}, to Partition {to}).",
         f"Take the new `key_by` or `repartition` before {name!r} out again. Or do both: 1. give {name!r} another name, so it begins empty; "
         f"2. {dropped(name)}",
     )

@@ -257,7 +257,8 @@ def _refuse_missing(settings: Settings, facts: dict[str, TopicFacts], inputs_onl
     missing_topics = [f"input topic {t}" for t in inputs] + [f"output topic {o.topic}" for o in outputs]
     if not missing_topics:
         return
-    remedy = f"Create them first; `run` creates no inputs, and outputs only with `--create-topics`: {made_by_hand(settings, *inputs, *(o.topic for o in outputs))}"
+    by_hand = made_by_hand(settings, *inputs, *(o.topic for o in outputs))
+    remedy = f"Create them first: {by_hand} `run` creates no inputs, and creates outputs only with `--create-topics`."
     if not inputs and all(o.partitions for o in outputs):
         remedy = "`samzapy topics JOB.yaml --create` creates the outputs that have `partitions`; so does `--create-topics` of `run`."
     elif outputs:

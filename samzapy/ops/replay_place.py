@@ -16,16 +16,16 @@ def refused_by_place(entry: Entry, inputs: Collection[str], facts: TopicFacts | 
     origin = entry.letter.origin
     if origin.topic not in inputs:
         is_pane = WINDOW in dict(entry.letter.headers)
-        what = f"the dead letter of {origin}: no task of this job reads {origin.topic}, and nothing is sent to any other topic."
+        what = f"the dead letter of {origin}: no task of this job reads {origin.topic}, and a replay sends records only to topics that this job reads."
         pane = f"the dead letter {entry.number} is a window's result, not a record: the window has gone on without it, and it cannot be sent back."
         look = f"Look at it: `samzapy dlq show JOB.yaml {entry.number}`"
         discard = f"discard it: `samzapy dlq discard JOB.yaml {entry.number} --execute`."
-        return ConfigurationError(*((pane, f"{look}; {discard}") if is_pane else (what, f"{look}. Name others to replay.")))
+        return ConfigurationError(*((pane, f"{look}; {discard}") if is_pane else (what, f"{look}. Leave this dead letter out of the replay.")))
     if facts is None or facts.partitions <= origin.partition:
-        return TopicMissing(f"the dead letter of {origin}: that partition no longer exists.", "Name others to replay.")
+        return TopicMissing(f"the dead letter of {origin}: that partition no longer exists.", "Leave this dead letter out of the replay.")
     if origin.topic in not_read:
         return ConfigurationError(
-            f"the dead letter of {origin}: no checkpoint of this job knows {origin.topic}, so the next run begins by removing its records.",
+            f"the dead letter of {origin}: no checkpoint of this job knows internal topic {origin.topic}, so the next run begins by removing all records there.",
             "Start the job first, then send it back.",
         )
     if entry.letter.key == MARKS_KEY:

@@ -89,8 +89,8 @@ def _internal_row(
     wrong = what_is_wrong(spec, facts, rest_is_empty=rest_is_empty)
     if spec.name in grown:
         wrong = (
-            f"has {facts.partitions} partitions, and had at most {begun_with} when this job's state was created; give it and "
-            "the state after it other names in the program, or run `samzapy reset JOB.yaml`"
+            f"has {facts.partitions} partitions, and had at most {begun_with} when this job's state was created; give other names "
+            "in the program to it and to the operators after it that keep state, or run `samzapy reset JOB.yaml`"
         )
     elif not grown and begun_with == facts.partitions and spec.name != job.coordinator_topic and not is_between(spec):
         if not JobTopics.of(settings).is_bound:

@@ -42,7 +42,9 @@ def _refuse_unequal(counts: Mapping[str, int], internal: Collection[str]) -> Non
     if len(set(counts.values())) > 1:
         counted = ", ".join(f"{'internal topic ' * (topic in internal)}{topic} has {n}" for topic, n in sorted(counts.items()))
         raise ConfigurationError(
-            f"inputs of unequal partition counts: {counted}; task i reads partition i of each, and the job has stores.", _equal_again(counts, internal)
+            f"the inputs have unequal partition counts: {counted}. Task i reads partition i of each, and the job has stores: records of one key would go to "
+            "different tasks.",
+            _equal_again(counts, internal),
         )
 
 
@@ -50,9 +52,9 @@ def _equal_again(counts: Mapping[str, int], internal: Collection[str]) -> str:
     """What to do about unequal partition counts."""
     if not any(topic in internal for topic in counts):
         return (
-            "Give the topics the same number of partitions. Or, if one of them is a table that each task may have whole: in a program "
-            "`app.table(…, broadcast=True)`, else `broadcast: true` and `bootstrap: true` for it. Every task then processes each of its records, so never do "
-            "that to the topic of the events."
+            "Give the topics the same number of partitions. Or, if one of them is a table that every task may hold whole, broadcast it: in a program with "
+            "`app.table(…, broadcast=True)`, else with `broadcast: true` and `bootstrap: true` for that input. Every task then processes every record of that "
+            "topic, so never do this to a topic whose records are to be counted once."
         )
     most = max(counts.values())
     inputs = sorted(topic for topic, n in counts.items() if n == most and topic not in internal)

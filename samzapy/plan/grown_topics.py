@@ -23,8 +23,9 @@ def grown_inputs(inputs: str, tasks: int, before: int) -> StateMismatch:
 
 
 KEEPS_PARTITIONS = (
-    "Kafka takes no partitions back: run `samzapy reset JOB.yaml`, or give the job a new `id`, and read the inputs again from the start. Or give the topic "
-    "and the state after it other names in the program: that state begins empty, and what waits in the old topic is given up."
+    "Kafka takes no partitions back: run `samzapy reset JOB.yaml` or give the job a new `id`; in both cases read the inputs again from the start. Or give other "
+    "names in the program to the topic and to the operators after it that keep state: their state begins empty, and records that wait in the old topic are "
+    "given up."
 )
 
 

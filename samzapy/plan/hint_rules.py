@@ -37,7 +37,8 @@ NO_RECORD_THEN = (
     "ends after `containers.max_restarts` restarts. `on_error` does not apply, because no record is being processed."
 )
 LESS_OFTEN = (
-    "set a longer `interval` under `commit:` in the job file (three of them must be shorter than `commit.timeout`); then `samzapy stop JOB.yaml`, and run it again."
+    "set a longer `interval` under `commit:` in the job file (three times the interval must be shorter than `commit.timeout`); then `samzapy stop JOB.yaml`, "
+    "and run it again."
 )
 LOOK_AT_BROKERS = "Find out whether a broker is down, or whether its disk or network is busy."
 MORE_MEMORY = (
@@ -113,9 +114,9 @@ def _broker_slow(job: JobFacts) -> Iterator[Finding]:
     slow = [s for s in known if s >= SLOW_DECIDE_S]
     if known and len(slow) >= 0.8 * len(known):
         yield Finding(
-            "broker-slow", LOOK, f"Commits wait {median(slow):.1f} s for the brokers to decide, in {len(slow)} of {len(known)} containers.",
+            "broker-slow", LOOK, f"Commits wait {median(slow):.1f} s for the brokers to complete their transactions, in {len(slow)} of {len(known)} containers.",
             {"decide_s": round(median(slow), 2)},
-            f"{LOOK_AT_BROKERS} Until they answer sooner, fewer commits lose less time: {LESS_OFTEN}",
+            f"{LOOK_AT_BROKERS} Until they answer sooner, commit less often, so that less time is spent on waiting: {LESS_OFTEN}",
         )  # fmt: skip
 
 

@@ -25,10 +25,11 @@ class OpenTransaction:
     barrier: int | None = None
 
     def __str__(self) -> str:
-        own = "a transaction of a container of this job, which ended or has not committed yet, or of another application that writes there,"
-        whose = own if self.is_jobs_own else "another application's transaction"
         then = "; the task waits for the records after it" if self.barrier is None else f", and this start has to read to offset {self.barrier}"
-        return f"{self.partition}: {whose} is open at offset {self.offset}{then}"
+        if self.is_jobs_own:
+            whose = "It is of a container of this job that has ended or has not committed yet, or of another application that writes to this topic"
+            return f"{self.partition}: a transaction is open at offset {self.offset}{then}. {whose}"
+        return f"{self.partition}: another application's transaction is open at offset {self.offset}{then}"
 
 
 def reason_json(reason: str | OpenTransaction) -> dict[str, Any]:

@@ -160,14 +160,14 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
     if subject.startswith(PARTITIONS):
         topic = subject.removeprefix(PARTITIONS)
         return Refuse(
-            f"internal topic {topic} had {old} partitions when the state after it was written, and has {new} now: keys would go to other tasks than "
-            "their state. Nothing is lost: state and waiting records are as they were last committed.",
+            f"internal topic {topic} had {old} partitions when the state of the operators after it was written, and has {new} now: keys would go to other tasks "
+            "than their state. Nothing is lost: state and waiting records are as they were last committed.",
             KEEPS_PARTITIONS,
         )
     if subject.startswith(TIME):
         return Refuse(
-            f"{subject} was {old!r} so far, and the checkpoint holds the event time that this led to; now it is {new!r}. Compared with the event time in the "
-            "checkpoint, records would be late, or would close windows.",
+            f"{subject} was {old!r} so far, and the checkpoint holds the event time that was computed from it; now it is {new!r}. The new times do not fit "
+            "that event time: records could be late, or could close windows too early.",
             "Change it back; or delete the state and say where inputs continue: `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`, which shows what "
             "it would do; then add `--execute`.",
         )
@@ -235,8 +235,8 @@ def _other_layout(whose: str, store: str, old: str, new: str) -> Refuse:
         name = _other_default(was, now)
         if not now:
             return Refuse(
-                f"{whose}: its class{at.removesuffix(' defaults')} had `omit_defaults` when it was written, and has not now. Fields with their defaults "
-                f"({', '.join(was)}) were not written: with another default, now or later, they would be read as that.",
+                f"{whose}: its class{at.removesuffix(' defaults')} had `omit_defaults` when the value was written, and does not have it now. Fields that "
+                f"held their defaults were not written ({', '.join(was)}): with another default, now or later, they would be read as that default.",
                 "Give the class `omit_defaults=True` again; or use the class without it in a new store.",
             )
         return Refuse(

@@ -133,7 +133,8 @@ class AvroSchema:
         except SchemaResolutionError as error:
             had, has = _record_name(written), _record_name(by)
             if had and has and "is not" in str(error) and had.rpartition(".")[2] != has.rpartition(".")[2]:
-                raise ValueError(f"what was written is a record {had}, what is to be read a record {has}: name it so, or add `aliases`") from None
+                remedy = f"name that {had}, or add {had} to its `aliases`"
+                raise ValueError(f"the writer's schema has a record {had}, the schema that reads it has {has}: {remedy}") from None
             raise
         return copied(found) if is_filled else found
 

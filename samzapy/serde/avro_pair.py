@@ -47,7 +47,9 @@ class Pair:
         found = self._of(written, wanted)
         for name, readers in self._twice.items():
             if self.types[name] != self._written[name]:
-                raise ValueError(f"what was written is read as two types, {readers}, and has other logical types than these: let one type of the file read it")
+                raise ValueError(
+                    f"one type of the writer's schema is read as two types of the file's, {readers}, and has other logical types than these: let one type read it"
+                )
         return found
 
     def _of(self, written: Any, wanted: Any) -> Any:
@@ -100,7 +102,7 @@ class Pair:
             return written
         if had and has:
             raise ValueError(
-                f"what was written is a {had.partition('-')[2]}, what is to be read a {has.partition('-')[2]}: let the file say {had.partition('-')[2]}"
+                f"the writer's schema says {had.partition('-')[2]}, the schema in the file {has.partition('-')[2]}: let the file say {had.partition('-')[2]}"
             )
         self.is_changed = True
         if _kind(written) == "fixed":

@@ -124,7 +124,7 @@ def described(node: Node, topics: Topics, is_combined: bool = False) -> str:
 def _partitions(node: Repartition) -> str:
     if node.how == BROADCAST:
         return "a partition for each task"
-    return "as many partitions as the largest input, or what it meets" if node.partitions is None else f"{node.partitions} partitions"
+    return "as many partitions as the topics that it is used with, else as the largest input" if node.partitions is None else f"{node.partitions} partitions"
 
 
 def stage_of(node: Node) -> int:

@@ -35,8 +35,8 @@ MAX_BAD = 1000
 MAX_ANSWER = 8 << 20  # bytes
 DIED = "decoding it ended the process in which that was tried"
 SLOW = f"decoding it had not ended after {DECODE_S:g} s"
-NOT_IMPORTED = f"not decoded: importing its module ended the process in which that was tried, or had not ended after {START_S:g} s"
-NOT_NOW = f"not decoded: records before it ended {MAX_DEATHS} processes within {DEATHS_S:g} s"
+NOT_IMPORTED = f"not decoded: importing the serde's module ended the process that tried it, or took more than {START_S:g} s"
+NOT_NOW = f"not decoded: in the last {DEATHS_S:g} s, decoding other records ended {MAX_DEATHS} processes"
 
 
 class RecordFields:

@@ -126,7 +126,7 @@ def test_a_bootstrap_input_is_read_whole_before_the_others(kafka: str, tmp_path:
         wait_for_records(job.servers, job.output, 3)
         assert 0 == (run.process.wait(60) if bounded else run.stop())
     assert [(0, "within", 1), (0, "after", 1), (0, "word", 1)] == job.updates()
-    assert bounded == ("the run waits until it has ended" in (tmp_path / "run.log").read_text())
+    assert bounded == ("the run waits until that transaction has ended" in (tmp_path / "run.log").read_text())
 
 
 @contextmanager

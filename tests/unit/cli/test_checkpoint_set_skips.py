@@ -13,11 +13,11 @@ from samzapy.plan.checkpoint_orders import Step
 @pytest.mark.parametrize(
     ("before", "after", "is_chosen", "said"),
     [
-        (58, 98, True, "skips records that were not read yet: 40 in in[1] at most\n"),
+        (58, 98, True, "skips records that were not read yet, at most this many: 40 in in[1]\n"),
         (58, 58, True, ""),
         (58, 10, True, ""),
         (58, 98, False, ""),
-        (None, 98, True, "no checkpoint says how far these were read, and whatever of it was not read is skipped: in[1] before 98\n"),
+        (None, 98, True, "no checkpoint says how far these partitions were read; records before these offsets that were not read are skipped: in[1] before 98\n"),
         (None, 0, True, ""),
         (None, None, False, ""),
     ],

@@ -103,7 +103,7 @@ def test_files_that_are_named_as_modules_of_pythons_own_are_told(tmp_path: Path,
         with caplog.at_level(logging.INFO, "samzapy"):
             load(tmp_path / "job.yaml", None, None, classes=True)
         named = ", ".join(str(tmp_path / file.removesuffix("/__init__.py")) for file in files)
-        assert [f"rename {named}"] * bool(files) == [text.partition("or the other: ")[2] for text in caplog.messages]
+        assert [f"rename {named}"] * bool(files) == [text.partition("may find the wrong one: ")[2] for text in caplog.messages]
 
 
 def test_a_program_that_reads_what_it_writes_is_told_and_topics_between_its_stages_are_no_such_topics(

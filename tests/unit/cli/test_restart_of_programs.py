@@ -100,9 +100,9 @@ def test_a_window_that_takes_the_sums_of_the_running_one_may_be_restarted() -> N
 @pytest.mark.parametrize(
     ("now", "running", "said", "remedy"),
     [
-        (summing(has_other_reader=True), summing(), "sends partial sums through its internal topic by, and the program as it is now cannot", "set `combine=False`"),
-        (summing(size="7s"), summing(), "sends partial sums through its internal topic by, and the program as it is now cannot", "set `combine=False`"),
-        (summing(), summing(has_other_reader=True), "would send partial sums through its internal topic by, and containers that still", "`samzapy stop JOB.yaml`"),
+        (summing(has_other_reader=True), summing(), "sends partial sums through its internal topic by, and the new code cannot take them", "set `combine=False`"),
+        (summing(size="7s"), summing(), "sends partial sums through its internal topic by, and the new code cannot take them", "set `combine=False`"),
+        (summing(), summing(has_other_reader=True), "the new code sends partial sums through its internal topic by, and containers", "`samzapy stop JOB.yaml`"),
     ],
 )
 def test_one_that_cannot_take_them_is_refused(now: App, running: App, said: str, remedy: str) -> None:
@@ -145,7 +145,7 @@ def test_of_a_task_without_state_nothing_is_asked() -> None:
     refuse_new_code(SimpleNamespace(settings=settings), never)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("container", "said"), [(1, "container 1 had no process to stop; all containers run"), (None, "no container had a process to stop")])
+@pytest.mark.parametrize(("container", "said"), [(1, "container 1 had no process to stop: it had just ended"), (None, "no container had a process to stop")])
 def test_of_a_container_that_has_just_died_none_is_stopped_and_its_own_start_is_waited_for(
     container: int | None, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -201,11 +201,11 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     ),
     "interval and timeout": (
         HEAD + "commit: {interval: 20s, timeout: 60s}\n",
-        [added(20, "commit.interval", "three intervals (20s) must be shorter", "commit.timeout above")],
+        [added(20, "commit.interval", "three times commit.interval (3 x 20s) must be shorter", "commit.timeout above")],
     ),
     "interval and timeout that brokers do not take by themselves": (
         HEAD + "commit: {interval: 10m, timeout: 60s}\n",
-        [added(20, "commit.interval", "three intervals (10m) must be shorter", "transaction.max.timeout.ms is 15m unless set")],
+        [added(20, "commit.interval", "three times commit.interval (3 x 10m) must be shorter", "transaction.max.timeout.ms is 15m unless set")],
     ),
     "a transaction that is too short for the client": (
         HEAD + "commit: {interval: 100ms, timeout: 900ms}\ncontainers: {lease: 500ms, heartbeat: 100ms}\n",
@@ -221,15 +221,15 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     ),
     "heartbeat and lease": (
         HEAD + "containers: {heartbeat: 5s}\n",
-        [added(25, "containers.heartbeat", "two heartbeats (5s)", "containers.lease")],
+        [added(25, "containers.heartbeat", "two times containers.heartbeat (2 x 5s)", "containers.lease")],
     ),
     "times beside other errors of their section": (
         HEAD + "commit: {interval: 20s, timeout: 60s, max_uncommitted: 3}\ncontainers: {count: 0, heartbeat: 5s}\n",
         [
-            Error(6, 20, "commit.interval", "three intervals (20s) must be shorter", "commit.timeout above"),
+            Error(6, 20, "commit.interval", "three times commit.interval (3 x 20s) must be shorter", "commit.timeout above"),
             Error(6, 56, "commit.max_uncommitted", "without a unit", "3B"),
             Error(7, 21, "containers.count", "expected 1 to 1000", "from 1"),
-            Error(7, 35, "containers.heartbeat", "two heartbeats (5s)", "containers.lease"),
+            Error(7, 35, "containers.heartbeat", "two times containers.heartbeat (2 x 5s)", "containers.lease"),
         ],
     ),
     "bootstrap from latest": (

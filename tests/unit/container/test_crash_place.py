@@ -105,7 +105,7 @@ def test_a_crash_of_the_watch_itself_is_no_place_of_a_hook(tmp_path: Path, caplo
         found = Trace(path, 60.0)
     found.close()
     assert ("", process.pid) == (found.predecessor_at, found.predecessor_pid)
-    assert [m for m in caplog.messages if "crashed in samzapy's own watch over its threads: no record was the cause" in m]
+    assert [m for m in caplog.messages if "crashed in samzapy's watchdog over threads: no record was the cause" in m]
 
 
 def test_a_process_that_ended_in_order_leaves_nothing_and_only_its_user_can_read_what_another_leaves(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_what_was_committed_between_two_looks_is_named_with_its_offsets(bench: B
     bench.clock.sleep(1.0)
     _take(bench, container, "d")
     said = (
-        r"Container 0 committed records that it read between 2023-11-14T22:13:20Z and 2023-11-14T22:13:21Z before this was noticed: "
+        r"Before container 0 noticed this, it committed records that it had read between 2023-11-14T22:13:20Z and 2023-11-14T22:13:21Z: "
         r"in\[0\] offsets 1 to 2\. They may have been counted in the wrong task"
     )
     with pytest.raises(StateMismatch, match=said):
@@ -136,7 +136,7 @@ def test_what_was_committed_of_a_topic_made_again_between_two_looks_is_named(ben
     container.commit()  # too soon for another
     _take(bench, container, "d")
     bench.clock.sleep(0.5)
-    with pytest.raises(StateRefused, match=r"Container 0 committed records that it read between .*: in\[0\] offsets 1 to 1\. They may be records of the new"):
+    with pytest.raises(StateRefused, match=r"container 0 noticed this, it committed records that .*: in\[0\] offsets 1 to 1\. They may be records of the new"):
         container.commit()
     container.close()
 

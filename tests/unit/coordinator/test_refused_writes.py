@@ -51,7 +51,7 @@ def test_a_container_that_fails_ends_the_job_although_nothing_can_be_written(rep
         assert stage.clock.monotonic() - began_s < 5.0
         (container,) = stage.coordinator.roster.status()["containers"]
         assert ("FAILED", "SZ200: boom.") == (container["state"], container["reason"])
-    assert "container 0 failed with error SZ200: the job is stopped" in caplog.text
+    assert "container 0 failed with error SZ200: the job is being stopped" in caplog.text
 
 
 def test_a_container_that_dies_shows_why_it_waits_and_ends_the_job_when_the_refusals_do_not() -> None:

@@ -25,7 +25,7 @@ def test_the_words_of_an_end_with_all_that_is_known() -> None:
     assert f"killed by SIGKILL (its memory was 90 MiB{likely}): SZ200: it hung" == str(end)
     told = {"why": "killed by SIGKILL (its memory was 90 MiB): SZ200: it hung", "signal": "SIGKILL", "lacks_memory": True, "said": "SZ200: it hung"}
     assert told == end.to_json()
-    assert str(replace(exited(1), is_watchdogs=True)).startswith("exit code 1 in samzapy's own watch over its threads, after it had been suspended, or the ")
+    assert str(replace(exited(1), is_watchdogs=True)).startswith("exit code 1 in samzapy's watchdog over threads, after the process had been suspended, or ")
 
 
 @pytest.mark.parametrize(

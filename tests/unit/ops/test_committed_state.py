@@ -289,7 +289,7 @@ def test_what_an_open_transaction_hides_is_waited_for_and_never_left_out(read: C
     story.bench.feed(("a", 7))
     story.bench.drain(container)
     container.close()
-    with pytest.raises(ClusterUnreachable, match=r"changelog\[0\]: a transaction is open at 2"):
+    with pytest.raises(ClusterUnreachable, match=r"changelog\[0\]: a transaction is open at offset 2"):
         read(story)
     stranger.abort()
     assert {"a": 7} == exported(story)

@@ -100,7 +100,7 @@ def refusal_of(h: Harness, origin: Origin, key: bytes) -> SamzapyError:
 
 def test_what_no_run_would_read_is_refused() -> None:
     with Harness(APP, on_error={"then": "dead_letter"}) as h:
-        assert "so the next run begins by removing its records" in str(refusal_of(h, Origin(TOPIC, 0, 0), b"k"))
+        assert "so the next run begins by removing all records there" in str(refusal_of(h, Origin(TOPIC, 0, 0), b"k"))
         h.run()
         assert 1 == len(letters_of(h).replay(None, quiet))
 
@@ -137,6 +137,6 @@ def test_before_a_replay_it_is_said_what_windows_may_do_with_the_records() -> No
         bad.clear()
         letters = letters_of(h)
         plan = replay_of(letters, letters.read(), None, Filter())
-        assert plan.late.startswith("1 of the records goes to a topic with event time: a window that takes it no more drops it as too late.")
+        assert plan.late.startswith("1 of the records goes to a topic with event time. A window that no longer takes such a record drops it as too late:")
         letters.timed = frozenset()
         assert replay_of(letters, letters.read(), None, Filter()).late == ""

@@ -76,8 +76,8 @@ def test_keys_are_looked_at_where_they_come_through_an_internal_topic_only_now(m
                 h.restart(program(make))
         else:
             assert refused is not None
-            assert "keys of 'store' in Partition 0 would go to other tasks than their state (b'k" in refused.message
-            assert "murmur2, as Java's producers do. The input they came from before is written with another partitioner." in refused.message
+            assert "keys in Partition 0 would go to a task that does not have their state (for example b'k" in refused.message
+            assert "murmur2, as Java's producers do. The input that they came from before is written with another partitioner: " in refused.message
             assert "samzapy state drop JOB.yaml store" in refused.remedy
 
 

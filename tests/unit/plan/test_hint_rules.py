@@ -75,7 +75,7 @@ CASES = [
     ("stranger", STRANGER, "Partition 2 waits: orders[2]: another application's transaction is open at offset 912; the task waits for the records after it."),
     ("searching", job(containers=with_one(containers(loop(), loop(0.95)), 1, is_searching=True)), "Container 1 ended without a known reason"),
     ("searching", job(containers=with_one(containers(), 1, is_searching=True, **HUNG)), "Container 1 ended: SZ200: it hung, and was started again. For"),
-    ("broker-slow", job(containers=[replace(c, decide_s=0.8) for c in containers()]), "Commits wait 0.8 s for the brokers to decide, in 2 of 2"),
+    ("broker-slow", job(containers=[replace(c, decide_s=0.8) for c in containers()]), "Commits wait 0.8 s for the brokers to complete their transactions, in 2"),
     ("skew", SKEWED, "Partition 1 gets 75 % of the records; container 1 is busy 97 % of its time, the others 35 % at most."),
     ("hot-key", ONE_KEY, "One key makes 44 % of the records of Partition 1, which gets 75 % of all; container 1 is busy 97 %"),
     ("slow-host", SLOW_HOST, "host-1 needs 640 µs a record, the other hosts 310 µs."),

@@ -131,7 +131,7 @@ def test_it_has_them_in_records_that_contain_themselves() -> None:
 )  # fmt: skip
 def test_logical_types_that_mean_different_things_are_refused(was: Any, value: Any, file: Any) -> None:
     old, new = AvroSchema(record({"name": "v", "type": was})), AvroSchema(record({"name": "v", "type": file}))
-    with pytest.raises(ValueError, match=f"what was written is a {was['logicalType']}, what is to be read a {file['logicalType']}"):
+    with pytest.raises(ValueError, match=f"the writer's schema says {was['logicalType']}, the schema in the file {file['logicalType']}"):
         old.read(written(old, {"v": value}), 0, new)
 
 
@@ -140,7 +140,7 @@ def test_one_type_that_two_others_read_is_refused_where_these_have_other_logical
     old = AvroSchema(record({"name": "a", "type": inner}, {"name": "b", "type": "I"}))
     at = {"name": "at", "type": logical("long", "timestamp-millis")}
     two = [record(at, name="J", aliases=["I"]), record({**at, "type": "long"}, name="K", aliases=["I"])]
-    with pytest.raises(ValueError, match="is read as two types, J and K"):
+    with pytest.raises(ValueError, match="is read as two types of the file's, J and K"):
         old.read(written(old, {"a": {"at": 0}, "b": {"at": 0}}), 0, AvroSchema(record({"name": "a", "type": two[0]}, {"name": "b", "type": two[1]})))
     plain = [record({"name": "at", "type": "long"}, name=name, aliases=["I"]) for name in ("J", "K")]
     found = old.read(written(old, {"a": {"at": 0}, "b": {"at": 1}}), 0, AvroSchema(record({"name": "a", "type": plain[0]}, {"name": "b", "type": plain[1]})))

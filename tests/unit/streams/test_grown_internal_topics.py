@@ -87,7 +87,7 @@ def program(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Program]
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        pytest.param(COUNTED, f"internal topic {BY_USER} had 3 partitions when the state after it was written, and has 5 now", id="all state behind it"),
+        pytest.param(COUNTED, f"internal topic {BY_USER} had 3 partitions when the state of the operators after it was written", id="all state behind it"),
         pytest.param(WITH_TABLE, f"internal topic {BY_USER} has 5 partitions now, and had at most 3 when this job's state was created", id="table"),
         pytest.param(SPREAD, f"internal topic {BY_USER} has 5 partitions now, and had at most 3 when this job's state was created", id="no state behind it"),
     ],
@@ -104,11 +104,11 @@ def test_the_next_start_names_it_and_what_to_do_and_changes_no_topic(program: Pr
     assert "Nothing is lost: state and waiting records are as they were last committed." in refused.value.message
     assert not any(name in refused.value.message for name in ("sales", "cities"))
     assert "Kafka takes no partitions back: run `samzapy reset JOB.yaml`" in refused.value.remedy
-    assert "give the topic and the state after it other names in the program" in refused.value.remedy
+    assert "Or give other names in the program to the topic and to the operators after it that keep state" in refused.value.remedy
     assert before == program.counts()
     rows = {row[0]: (kind, row[-1]) for kind, row in topic_rows(program.settings, program.log, program.clock)}
     kind, words = rows.pop(BY_USER)
-    said = "has 5 partitions, and had at most 3 when this job's state was created; give it and the state after it other names"
+    said = "has 5 partitions, and had at most 3 when this job's state was created; give other names in the program to it and"
     assert (WRONG, True) == (kind, words.startswith(said))
     assert {(OK, "ok")} == set(rows.values())
 
@@ -136,7 +136,7 @@ def test_a_running_job_names_it_with_the_offsets_from_which_on_it_is_doubtful(pr
     with pytest.raises(StateMismatch) as ended:
         running.check()
     assert f"internal topic {BY_USER} grew from 3 to 5 partitions while the job ran: keys go to other partitions now" in ended.value.message
-    assert f"At 2023-11-14T22:13:20Z it had not grown yet; records after that ({BY_USER}[0] from " in ended.value.message
+    assert f"At 2023-11-14T22:13:20Z it had not grown yet. Later records ({BY_USER}[0] from offset " in ended.value.message
     assert "sales" not in ended.value.message
     assert "Kafka takes no partitions back" in ended.value.remedy
 

@@ -234,7 +234,7 @@ def test_a_class_that_wrote_no_defaults_and_does_now_is_refused(kind: str, monke
     with Harness(limited(monkeypatch, 100)) as h:
         h.send("in", 1, key="ada")
         h.run()
-        with pytest.raises(StateMismatch, match=r"store 'limits' value: its class had `omit_defaults` when it was written, and has not now.*\(per_day\)"):
+        with pytest.raises(StateMismatch, match=r"store 'limits' value: its class had `omit_defaults` when the value was written, and does not.*\(per_day\)"):
             h.restart(whole())
         h.restart(limited(monkeypatch, 100))
 

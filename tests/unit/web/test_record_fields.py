@@ -98,14 +98,14 @@ def test_what_it_raises_is_told(fields: RecordFields) -> None:
     assert "raise" == text
     assert "no such field" in problem
     assert "cannot be made: ValueError: not today" in shown(fields, b"x", "fields_of_mine:Unmade")[1]
-    assert "importing its module ended the process" in shown(fields, b"x", "fields_of_mine:Killer")[1]
+    assert "importing the serde's module ended the process" in shown(fields, b"x", "fields_of_mine:Killer")[1]
 
 
 def test_after_five_ends_in_a_minute_nothing_is_tried_for_a_while(fields: RecordFields, monkeypatch: pytest.MonkeyPatch) -> None:
     shown(fields, b"first")
     monkeypatch.setattr(fields, "_deaths", [time.monotonic()] * 5)
     text, problem = shown(fields, b"second")
-    assert ("second", True) == (text, problem.startswith("not decoded: records before it ended 5 processes"))
+    assert ("second", True) == (text, problem.startswith("not decoded: in the last 60 s, decoding other records ended 5 processes"))
     monkeypatch.setattr(fields, "_deaths", [time.monotonic() - 61] * 5)
     assert ("second", "") == shown(fields, b"second")
 
