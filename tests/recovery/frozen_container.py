@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from samzapy.api.errors import StateRefused
 from tests.recovery.memory_job import Actor, MemoryJob
 
 ASLEEP, DONE = "asleep", "done"
@@ -26,6 +27,7 @@ class FrozenContainerJob(MemoryJob):
         self.frozen: Actor | None = None
         self._point, self._nth, self._wake_after = point, nth, wake_after
         self._hits = self._turns = 0
+        self._raised: BaseException | None = None
         self._events: queue.Queue[str] = queue.Queue()
         self._alarm = threading.Event()
         self._asked: dict[Actor, queue.SimpleQueue[None]] = {}
@@ -43,7 +45,7 @@ class FrozenContainerJob(MemoryJob):
             asked = self._asked[actor] = queue.SimpleQueue()
             threading.Thread(target=self._turns_in, args=(actor, asked), daemon=True).start()
         asked.put(None)
-        if self._events.get() == ASLEEP:
+        if self._await_turn() == ASLEEP:
             actor.sleeps, self.frozen = True, actor
 
     def turn(self) -> None:
@@ -62,7 +64,14 @@ class FrozenContainerJob(MemoryJob):
         assert self.frozen is not None
         self.frozen.sleeps, self.woke_up = False, True
         self._alarm.set()
-        self._events.get()
+        self._await_turn()
+
+    def _await_turn(self) -> str:
+        """How the turn that was asked for ended; raises what the container raised."""
+        event = self._events.get()
+        if self._raised is not None:
+            raise self._raised
+        return event
 
     def _turns_in(self, actor: Actor, asked: queue.SimpleQueue[None]) -> None:
         """One thread for all turns of a container: its stores take no other."""
@@ -70,8 +79,11 @@ class FrozenContainerJob(MemoryJob):
             asked.get()
             try:
                 actor.turn()
-            except BaseException:
-                del self._asked[actor]
-                raise
+            except StateRefused as error:
+                if actor is not self.frozen or not self.woke_up:
+                    self._raised = error
+                actor.die("failed")  # it read that there was no checkpoint, slept, and finds a store that its successor has used on this disk
+            except BaseException as error:  # raised again by whoever asked for the turn
+                self._raised = error
             finally:
                 self._events.put(DONE)
