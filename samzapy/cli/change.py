@@ -115,9 +115,9 @@ def restart(
 ) -> int:
     """Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded.
 
-    Code that cannot be imported is refused before any container is restarted. So is a program with other inputs, outputs or stores, or one that cannot take
-    what the running one sends through an internal topic, and a class that cannot read what is stored. The job file is not read again: for that, stop the
-    job and run it."""
+    Code that cannot be imported is refused before any container is restarted. So is a program with other inputs, outputs or stores, or one that
+    cannot take what the running one sends through an internal topic (or the running one what it sends), and a class that cannot read
+    what is stored. The job file is not read again: for that, stop the job and run it."""
     job, left = loaded_job(file, more, sets, timeout, NOTHING, classes=True)
     return done(job, "restart", _restart(job, container, left, token_file, dry_run), as_json)
 
@@ -153,8 +153,10 @@ def _restart(job: Job, container: int | None, timeout: float, token_file: Path |
     if after is None:
         return 1
     if not numbers:  # it died just before, or its work is done
-        who = "no container had a process" if container is None else f"container {container} had no process"
-        say(f"{who} to stop: it had just ended, or its work is done. All containers that have work run now")
+        if container is None:
+            say("no container had a process to stop: each had just ended, or its work is done. All that have work run now")
+        else:
+            say(f"container {container} had no process to stop: it had just ended. All containers that have work run now")
         return 0
     gone = [n for n in numbers if n >= _target(after, n + 1)]
     if gone:

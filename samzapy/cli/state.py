@@ -30,7 +30,9 @@ from samzapy.wiring.serdes import KEY, VALUE, Serdes
 app = typer.Typer(help="Show, export, check, rebuild and delete a job's stores.", no_args_is_help=True)
 StoreName = Annotated[str, typer.Argument(metavar="STORE", help="The store's name in the job file.", show_default=False)]
 NOT_FOUND = 1
-IsBase64 = Annotated[bool, typer.Option("--base64", help="KEY or PREFIX is the key's bytes in base64, as `key_base64` in `samzapy state export`.")]
+IsBase64 = Annotated[
+    bool, typer.Option("--base64", help="KEY or PREFIX is given in base64: the key's bytes, or its first bytes. With --json, `key_base64` has a key's bytes.")
+]
 
 
 @app.command("get")

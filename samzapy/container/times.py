@@ -127,9 +127,9 @@ class Times:
                 if begun and is_joining and of.topic not in self._new:
                     self._new.add(of.topic)
                     LOG.warning(
-                        "%s is a new input, and the event time of the other inputs has reached %s: its records with earlier times come too late for "
+                        "%s has had no event time so far, and that of the other inputs has reached %s: its records with earlier times come too late for "
                         "windows that have closed. To count them, stop the job, run `samzapy reset JOB.yaml --execute`, and start the job again: the "
-                        "reset deletes all state and checkpoints, and all inputs are read again",
+                        "reset deletes all state and checkpoints, and each input is read again from its `start`",
                         of, as_utc(stage.watermark),
                     )  # fmt: skip
 

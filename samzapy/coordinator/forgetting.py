@@ -101,7 +101,7 @@ class Forgetting:
         if shared := sorted(named.keys() & set(used)):
             raise ConfigurationError(
                 f"the changelog of store {name!r}, {', '.join(shared)}, is also that of another store of the job, whose state would be deleted.",
-                "In the job file, give that other store another `changelog:` first, or no `changelog:` at all; then run this again.",
+                "In the job file, give that other store another `changelog:` first, or remove its line `changelog:`; then run this again.",
             )
         same = tuple(t for t in named if t in there and there[t].topic_id == named[t])
         other = tuple(t for t in named if t in there and t not in same)

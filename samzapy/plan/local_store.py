@@ -1,6 +1,6 @@
 """Whether a local store is kept or rebuilt, and from where its changelog is read: T3 of PROTOCOL (container/generations.py carries it out).
 
-A local store is a cache of the changelog, so throwing it away is always safe; keeping one that is not what it seems never is. Each
+A local store is a cache of the changelog, so throwing it away is safe while that is complete; keeping one that is not what it seems never is. Each
 generation that was found is held against the rules of `RULES`, in order; the first that fails is why it is not kept. Of those that pass,
 the one with the highest position wins. A rule that needs time gets the time as an argument. Where neither would be right, start_refusals.py
 has the words.

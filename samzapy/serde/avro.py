@@ -133,8 +133,7 @@ class AvroSchema:
         except SchemaResolutionError as error:
             had, has = _record_name(written), _record_name(by)
             if had and has and "is not" in str(error) and had.rpartition(".")[2] != has.rpartition(".")[2]:
-                remedy = f"name that {had}, or add {had} to its `aliases`"
-                raise ValueError(f"the writer's schema has a record {had}, the schema that reads it has {has}: {remedy}") from None
+                raise ValueError(f"the writer's schema has a record {had}, the file's has {has}: use the writer's name, or add it to `aliases`") from None
             raise
         return copied(found) if is_filled else found
 

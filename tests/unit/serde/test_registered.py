@@ -91,7 +91,7 @@ def test_values_of_old_and_new_writers_are_read_by_the_schema_in_the_file(regist
     with pytest.raises(SerdeError, match=r"by schema 1: .*shop.*need a default"):
         needs_more.decode(old)
     renamed = {**BUY, "name": "Purchase"}
-    with pytest.raises(SerdeError, match=r"by schema 1: .the writer's schema has a record shop\.Buy, the schema that reads it has shop\.Purchase"):
+    with pytest.raises(SerdeError, match=r"by schema 1: .the writer's schema has a record shop\.Buy, the file's has shop\.Purchase"):
         serde(registry, tmp_path, renamed).decode(old)
     assert serde(registry, tmp_path, {**renamed, "aliases": ["shop.Buy"]}).decode(old) == {"user": "ada", "cents": 7}
 

@@ -552,7 +552,7 @@ def test_an_input_that_joins_windows_whose_time_has_come_far_is_warned_of_and_it
         return app
 
     def warned() -> list[str]:
-        return [line for line in caplog.messages if "is a new input" in line]
+        return [line for line in caplog.messages if "has had no event time so far" in line]
 
     with Harness(program("s"), tasks=2) as h:
         h.restart(program("s", "early"))  # nothing has been read: no record can be late
@@ -563,7 +563,7 @@ def test_an_input_that_joins_windows_whose_time_has_come_far_is_warned_of_and_it
         h.restart(program("s", "early", "other"))
         (warning,) = warned()
         assert warning.startswith(
-            "other[0] is a new input, and the event time of the other inputs has reached 2020-09-14 00:01:40 UTC: its records with earlier times come too late"
+            "other[0] has had no event time so far, and that of the other inputs has reached 2020-09-14 00:01:40 UTC: its records with earlier times come too late"
         )
         feed(h, [("a", 1, 0)], 1000, topic="other")
         assert h.container.status()["committed"]["too_late"] == 1
