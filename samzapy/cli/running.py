@@ -259,7 +259,7 @@ class Run:
             raise LauncherError(
                 f"{error.message} Another run of this job, process {other.pid} on {other.host}, has not ended, and may hold them.",
                 f"Stop that run with `samzapy stop JOB.yaml`. If it does not answer, end its process on {other.host}: `kill -9 {other.pid}`. If "
-                f"that run is not the reason: "
+                "that run is not the reason: "
                 f"{error.remedy[0].lower()}{error.remedy[1:]}",
             ) from None
 

@@ -19,7 +19,7 @@ MADE_AGAIN = "deleted and created again"
 
 def _ways_out(job: Job) -> str:
     return (
-        "Do one of these. 1. Set where every input continues: `samzapy checkpoint set JOB.yaml --to-latest --keep-state`, which skips the records that were not "
+        "1. Set where every input continues: `samzapy checkpoint set JOB.yaml --to-latest --keep-state`, which skips the records that were not "
         "read yet, and shows what it would do; then add `--execute`. After that, set single partitions with --topic, --partition and --to-offset: Kafka's own "
         f"tools show how far the job had read (CURRENT-OFFSET of consumer group {job.group_id}). 2. Build the state again: `samzapy checkpoint set JOB.yaml "
         "--to-earliest --reset-state`. 3. Begin with empty state: `samzapy reset JOB.yaml`."
@@ -40,7 +40,7 @@ def checkpoints_gone(job: Job) -> StateRefused:
     return StateRefused(
         f"checkpoint topic {job.checkpoint_topic} was deleted after the job's first run: its offsets are lost. samzapy does not create it again, "
         "because the job would process old records again.",
-        _ways_out(job),
+        f"Do one of these. {_ways_out(job)}",
     )
 
 
@@ -94,7 +94,7 @@ def differs_from_first_run(job: Job, inputs: str, first_run: FirstRun | None, no
     if first_run is None:
         return None
     if first_run.checkpoint_topic_id != now.checkpoint_topic_id:
-        return lost_checkpoints(job, f"Bring the old topic back. If that is not possible: {_ways_out(job)}")
+        return lost_checkpoints(job, f"Bring the old topic back. If that is not possible, do one of these. {_ways_out(job)}")
     if first_run.tasks and now.tasks and first_run.tasks != now.tasks:
         return grown_inputs(inputs, now.tasks, first_run.tasks)
     return None

@@ -183,25 +183,28 @@ def test_another_jobs_changelog_is_told_before_a_run_is_launched(tmp_path: Path)
     assert "Give store 's' its own changelog topic." == refused.remedy
 
 
+def refusal_of(app: App, h: Harness, tasks: int, ledger: Ledger | None = None) -> StateMismatch | None:
+    """Why the job that the harness has run would refuse to go on with this program, in so many tasks."""
+    said = sections(app.graph, {}, {})
+    document = {"job": "test", "app": "program:app", "kafka": {"bootstrap.servers": "x:1"}, **said.to_json()}
+    settings = settings_from_document(document, {})
+    facts = job_in_kafka(settings, h.log)
+    assert tasks == len(facts.tasks)
+    return other_program(settings, Serdes(settings, []), said.operators, facts, readable_checkpoints(settings, facts, h.log, h.clock), ledger)
+
+
 def test_a_program_that_cannot_go_on_with_its_state_is_told_before_a_run_is_launched() -> None:
     def program(name: str) -> App:
         app = App()
         app.stream("in", key=str, value=str).key_by(lambda v: v, name, key=str).count("counts").to("out")
         return app
 
-    def refusal_of(app: App, h: Harness) -> StateMismatch | None:
-        said = sections(app.graph, {}, {})
-        document = {"job": "test", "app": "program:app", "kafka": {"bootstrap.servers": "x:1"}, **said.to_json()}
-        settings = settings_from_document(document, {})
-        facts = job_in_kafka(settings, h.log)
-        return other_program(settings, Serdes(settings, []), said.operators, facts, readable_checkpoints(settings, facts, h.log, h.clock))
-
     with Harness(program("by-value"), tasks=2) as h:
-        assert refusal_of(program("by-v"), h) is None
+        assert refusal_of(program("by-v"), h, 2) is None
         h.send("in", "a", key="k")
         h.run()
-        assert refusal_of(program("by-value"), h) is None
-        refused = refusal_of(program("by-v"), h)
+        assert refusal_of(program("by-value"), h, 2) is None
+        refused = refusal_of(program("by-v"), h, 2)
     assert refused is not None
     assert "the internal topic 'by-value' (test-1-by-value)" in refused.message
     assert "samzapy checkpoint forget JOB.yaml test-1-by-value" in refused.remedy
@@ -218,15 +221,6 @@ def test_an_input_that_is_left_alone_is_no_other_input_for_tasks_that_never_had_
         first.key_by(lambda v: v, "by-value", key=str).count("counts").to("out")
         return app
 
-    def refusal_of(app: App, h: Harness) -> StateMismatch | None:
-        said = sections(app.graph, {}, {})
-        document = {"job": "test", "app": "program:app", "kafka": {"bootstrap.servers": "x:1"}, **said.to_json()}
-        settings = settings_from_document(document, {})
-        facts = job_in_kafka(settings, h.log)
-        assert 4 == len(facts.tasks)
-        checkpoints = readable_checkpoints(settings, facts, h.log, h.clock)
-        return other_program(settings, Serdes(settings, []), said.operators, facts, checkpoints, Ledger())
-
     with Harness(program("b"), tasks=4) as h, h.log.admin() as admin:
         admin.create([TopicSpec("a", 2, {}), TopicSpec("c", 4, {})])
         h.restart(program("a", "b"))
@@ -234,9 +228,9 @@ def test_an_input_that_is_left_alone_is_no_other_input_for_tasks_that_never_had_
             h.send("b", str(n), key=str(n))
         h.send("a", "0", key="k")
         h.run()
-        assert refusal_of(program("a"), h) is None
-        assert refusal_of(program("c", "a"), h) is None
-        refused = refusal_of(program("c"), h)
+        assert refusal_of(program("a"), h, 4, Ledger()) is None
+        assert refusal_of(program("c", "a"), h, 4, Ledger()) is None
+        refused = refusal_of(program("c"), h, 4, Ledger())
         assert refused is not None
         assert "the job test-1 has read a, b so far, and now reads only c" in refused.message
         h.restart(program("a"))
