@@ -150,7 +150,7 @@ def _check_own(path: Path, found: os.stat_result) -> None:
         raise _refused(
             path,
             f"belongs to {_owner(found)}",
-            f"Run as that user, or remove it; its stores are restored from Kafka. This is {_me()}.",
+            f"Run as that user, or remove it; its stores are restored from Kafka. This process runs as {_me()}.",
         )
     if stat.S_IMODE(found.st_mode) & 0o077:
         os.chmod(path, PRIVATE)

@@ -154,9 +154,9 @@ def _restart(job: Job, container: int | None, timeout: float, token_file: Path |
         return 1
     if not numbers:  # it died just before, or its work is done
         if container is None:
-            say("no container had a process to stop: each had just ended, or its work is done. All that have work run now")
+            say("no container had a process to stop: each had just ended, or its work is done. All containers with work to do are running")
         else:
-            say(f"container {container} had no process to stop: it had just ended. All containers that have work run now")
+            say(f"container {container} had no process to stop: it had just ended. All containers with work to do are running")
         return 0
     gone = [n for n in numbers if n >= _target(after, n + 1)]
     if gone:

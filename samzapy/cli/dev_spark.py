@@ -23,7 +23,7 @@ Directory = Annotated[Path | None, typer.Option("--dir", help="Its directory.", 
 @spark.command()
 def start(
     workers: Annotated[
-        int | None, typer.Option(help=f"How many workers, {DEFAULT_WORKERS} by default, on 127.0.0.2 and on.", show_default=False)
+        int | None, typer.Option(help=f"How many workers, {DEFAULT_WORKERS} by default: one each on 127.0.0.2, 127.0.0.3 and so on.", show_default=False)
     ] = None,
     cores: Annotated[
         int | None, typer.Option(help=f"Cores of each worker, {DEFAULT_CORES} by default; a container takes one.", show_default=False)

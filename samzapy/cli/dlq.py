@@ -116,7 +116,7 @@ def replay(
         typer.Option("--to-all-tasks", help="Also records of broadcast inputs that some tasks have processed already: those tasks process them a second time."),
     ] = False,
     new_time: Annotated[
-        bool, typer.Option("--new-time", help="Give records the current time if they have none, or one with which their topic would refuse or soon delete them.")
+        bool, typer.Option("--new-time", help="Records without a time, or whose topic would refuse or soon delete them for their time, get the current time.")
     ] = False,
     over_newer: Annotated[
         bool,
@@ -297,7 +297,7 @@ def done_before(entry: Entry) -> str:
 def sent_before(entry: Entry) -> str:
     """Why one that waits is left out of all."""
     return (
-        f"{entry.number} is not sent back: its record, {entry.letter.origin}, was sent back before, from another dead letter; that copy is processed, too. "
+        f"{entry.number} is not sent back: its record, {entry.letter.origin}, was sent back before, from another dead letter, and the job processes that copy. "
         f"To send the record once more, name this one: samzapy dlq replay JOB.yaml {entry.number} --execute"
     )
 

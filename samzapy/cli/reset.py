@@ -37,7 +37,7 @@ def reset(
         bool, typer.Option("--coordinator", help="Delete only the coordinator topic (which container runs which tasks); keep state and checkpoints.")
     ] = False,
     drop_orders: Annotated[
-        bool, typer.Option("--drop-orders", help="With --coordinator: delete it even if a `checkpoint set` waits in it for the next start, which is then lost.")
+        bool, typer.Option("--drop-orders", help="With --coordinator: delete it even if that loses a `checkpoint set` that waits in it for the next start.")
     ] = False,
     execute: Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")] = False,
     as_json: AsJson = False,
@@ -131,7 +131,7 @@ def refuse_to_lose_orders(job: Job, drop: bool, execute: bool) -> None:
         return
     offsets = ", ".join(f"{partition} at {offset}" for order in waiting for partition, offset in sorted(order.offsets.items()))
     what = f"{job.names.coordinator_topic} holds a `checkpoint set` that no start has carried out yet ({offsets})"
-    again = "the same `checkpoint set` again, with --reset-state if it had that (the changelogs are empty already)."
+    again = "the same `checkpoint set` again, with --reset-state if it had that: then it has emptied the changelogs already."
     if drop:
         say(f"{what}; it {'is' if execute else 'would be'} lost with the topic. Before the next run, give {again}")
         return

@@ -154,7 +154,7 @@ def _times(document: Mapping[str, Any]) -> Iterator[Finding]:
 def _bootstrap(document: Mapping[str, Any]) -> Iterator[Finding]:
     for path, entry in entries_of(document, "inputs"):
         if entry.get("bootstrap") is True and entry.get("start") == "latest":
-            text = "a bootstrap input is read to its end before the others; from latest there is nothing to read"
+            text = "a bootstrap input is read to its end before the others; with `start: latest` there is nothing to read"
             yield Finding((*path, "start"), text, "Remove `start`, or `bootstrap`.")
 
 

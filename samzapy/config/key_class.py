@@ -9,7 +9,7 @@ from msgspec import inspect as types
 ONE_FORM = (types.IntType, types.StrType, types.BytesType, types.BoolType, types.NoneType, types.EnumType, types.LiteralType, types.UUIDType, types.DateType)
 NUMBERS = (types.IntType, types.BoolType)
 REMEDY = (
-    "Use only str, int, bool, bytes, date, UUID, enums, and tuples or frozen records of them as fields of keys, all compared and all written; "
+    "Let each field of a key be str, int, bool, bytes, date, UUID, an enum, or a tuple or frozen record of these; let every field be compared and written; "
     "write a time as milliseconds."
 )
 

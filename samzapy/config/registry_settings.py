@@ -23,5 +23,6 @@ class SchemaRegistrySettings(Section):
     register_: Flag = Field(
         False,
         alias="register",
-        description="true: a run registers the schemas that the job writes, before it starts (`samzapy send --job`: what it writes); false: they must be there.",
+        description="true: a run registers the schemas that the job writes, before it starts; `samzapy send --job` registers those that it writes. "
+        "false: they must be registered already.",
     )

@@ -227,7 +227,7 @@ class ContainerSettings(Section):
     )
     host_affinity_ms: DurationOrZero = Field(
         5000, alias="host_affinity", description="How long a restarted container, or a new run, waits for a slot on the host that has the state, and how long a "
-        "slot must be free until a container that had none gets it. Spark itself waits for at least 5 s.",
+        "slot must be free before a container that was parked for lack of a slot gets it. Spark itself waits for at least 5 s.",
     )
     standby: Times = Field(0, description="How many warm copies of each task's stores are kept, each on another host; none where there is one host.")
     max_restarts: Times = Field(8, description="How many restarts of one container within `restart_window` are allowed; one more ends the job.")

@@ -30,7 +30,7 @@ from samzapy.ports import Clock, Consumer, Log
 LOG = logging.getLogger("samzapy.container")
 UNREADABLE = (
     "To read it, allow more memory: `kafka: {receive.message.max.bytes: 1000000000}` (the default is 100000000). If the batch is damaged, bring back a replica "
-    "or a copy of the topic in which it is not, or run `samzapy reset JOB.yaml` to begin with empty state."
+    "or a copy of the topic that has the batch undamaged, or run `samzapy reset JOB.yaml` to begin with empty state."
 )
 LEADER_S = 1.0  # between two looks at whether a partition is led again
 

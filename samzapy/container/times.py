@@ -154,7 +154,7 @@ class Times:
         elif partition.topic_partition not in self._ahead:
             self._ahead.add(partition.topic_partition)
             LOG.warning(
-                "processing time of %s is %.0f s ahead of this host's clock, which was set back, or the task was on a host whose clock is ahead; "
+                "processing time of %s is %.0f s ahead of this host's clock: that clock was set back, or the task was on a host whose clock is ahead; "
                 "time goes on at half the pace until the clock has caught up",
                 partition.topic_partition, ahead_ms / 1000,
             )  # fmt: skip

@@ -95,7 +95,7 @@ class ConfluentRegistry:
         except _Refused as refused:
             raise self._unfit(subject, refused) from None
         if number is None:
-            raise self._strange("it does not find where to register a schema")
+            raise self._strange("asked to register a schema, it answers 'not found'")
         return number
 
     def is_compatible(self, subject: str, kind: str, text: str) -> bool:

@@ -82,4 +82,4 @@ def marks_from_bytes(data: bytes | None, topic_id: str) -> dict[str, Mark]:
             raise ValueError("its checksum is wrong, so this job did not write it here: it is damaged, copied, or another program's")
         return {str(task): mark_from_json(mark) for task, mark in dict(raw["marks"]).items()}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"a record with samzapy's own key for marks holds none: {error}") from None
+        raise ValueError(f"a record whose key is samzapy's own key for marks holds no mark: {error}") from None

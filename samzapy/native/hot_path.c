@@ -8,6 +8,7 @@
  * meanwhile is owned (Py_INCREF) while that code runs.
  */
 #include "serdes.c"
+#include "flat.c"
 #include "stores.c"
 #include "sends.c"
 #include "messages.c"
@@ -17,6 +18,7 @@ static PyMethodDef functions[] = {
     {"envelopes", (PyCFunction)(void (*)(void))envelopes, METH_FASTCALL, "envelopes(records, make, ssp, decode_key, decode_value): one of each record."},
     {"fill_envelopes", fill_envelopes, METH_O, "fill_envelopes(cls): from now on envelopes of this class are made without a call."},
     {"in_a_row", (PyCFunction)(void (*)(void))in_a_row, METH_FASTCALL, "in_a_row(batch, begin, end): the index after the records of one partition."},
+    {"flat", (PyCFunction)(void (*)(void))flat, METH_FASTCALL, "flat(value, most): a dict as stores keep it; None: it is encoded at once instead."},
     {"has_error", has_error, METH_O, "has_error(batch): whether a message of the client stands for an error."},
     {"produce_all", (PyCFunction)(void (*)(void))produce_all, METH_FASTCALL, "produce_all(produce, records, timed, refusals): how many were taken."},
     {NULL},
@@ -29,7 +31,7 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__hot_path(void) {
     PyObject *module;
     int i;
-    PyTypeObject *types[] = {&StoreGet_Type, &StorePut_Type, &Send_Type, &Decode_Type, &Encode_Type, &EncodeInteger_Type, &DecodeInteger_Type, &HotLoop_Type};
+    PyTypeObject *types[] = {&Flat_Type, &StoreGet_Type, &StorePut_Type, &Send_Type, &Decode_Type, &Encode_Type, &EncodeInteger_Type, &DecodeInteger_Type, &HotLoop_Type};
     struct {
         PyObject **at;
         const char *text;

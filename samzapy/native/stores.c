@@ -3,36 +3,10 @@
 
 static PyObject *s_below;
 
-enum { MAX_FLAT_BYTES = 512, ENTRY_ROOM = 32, CHARACTER_ROOM = 6, NOT_FLAT = -1 }; /* as in store/flat.py */
-
-/* `flat_size` (store/flat.py): the bytes that the JSON of a flat dict takes at most. Runs no code of the user's. */
-static Py_ssize_t flat_size(PyObject *value) {
-    PyObject *name, *item;
-    Py_ssize_t at = 0, size = 2;
-    while (PyDict_Next(value, &at, &name, &item)) {
-        if (!PyUnicode_CheckExact(name) || !PyUnicode_IS_COMPACT_ASCII(name) || PyUnicode_GET_LENGTH(name) > MAX_FLAT_BYTES) return NOT_FLAT;
-        size += ENTRY_ROOM + CHARACTER_ROOM * PyUnicode_GET_LENGTH(name);
-        if (PyUnicode_CheckExact(item)) {
-            if (!PyUnicode_IS_COMPACT_ASCII(item) || PyUnicode_GET_LENGTH(item) > MAX_FLAT_BYTES) return NOT_FLAT;
-            size += CHARACTER_ROOM * PyUnicode_GET_LENGTH(item);
-        } else if (PyLong_CheckExact(item)) {
-            int overflow;
-            (void)PyLong_AsLongLongAndOverflow(item, &overflow);
-            if (overflow) return NOT_FLAT;
-        } else if (PyFloat_CheckExact(item)) {
-            if (!Py_IS_FINITE(PyFloat_AS_DOUBLE(item))) return NOT_FLAT;
-        } else if (item != Py_True && item != Py_False && item != Py_None) {
-            return NOT_FLAT;
-        }
-        if (size > MAX_FLAT_BYTES) return NOT_FLAT;
-    }
-    return size;
-}
-
 /* Bytes of a value of the live overlay: at most, where it is a flat dict. */
 static Py_ssize_t size_of_value(PyObject *value) {
     if (value == Py_None) return 0;
-    return PyDict_CheckExact(value) ? flat_size(value) : PyBytes_GET_SIZE(value);
+    return Py_IS_TYPE(value, &Flat_Type) ? ((Flat *)value)->bytes : PyBytes_GET_SIZE(value);
 }
 
 typedef struct {
@@ -88,7 +62,7 @@ static PyObject *store_get(PyObject *callable, PyObject *const *args, size_t nar
         Py_DECREF(value);
         return Py_NewRef(count == 3 ? args[2] : Py_None);
     }
-    decoded = PyDict_CheckExact(value) ? PyDict_Copy(value) : call_serde(SLOT(self, m->decode_value), value);
+    decoded = Py_IS_TYPE(value, &Flat_Type) ? dict_of((Flat *)value) : call_serde(SLOT(self, m->decode_value), value);
     Py_DECREF(value);
     if (decoded == NULL && PyErr_ExceptionMatches(m->serde_error)) {
         PyErr_Clear();
@@ -123,14 +97,12 @@ typedef struct {
     Py_ssize_t live, writes, bytes, limit, thread, quick_key, encode_value, barrier, order, is_sorted, max_flat;
 } StorePut;
 
-/* A copy of a value that is kept as it is, and the bytes that it takes at most; NULL without an exception: it is not kept so. */
-static PyObject *flat_copy(const StorePut *m, PyObject *self, PyObject *data, PyObject *value, Py_ssize_t limit, Py_ssize_t *size) {
+/* A value as a flat dict; NULL without an exception: it is encoded at once. */
+static Flat *kept_flat(const StorePut *m, PyObject *self, PyObject *data, PyObject *value, Py_ssize_t limit) {
     PyObject *live = SLOT(self, m->live), *max_flat = SLOT(self, m->max_flat);
     if (!PyDict_CheckExact(value) || live == NULL || !PyDict_CheckExact(live) || max_flat == NULL || !PyLong_CheckExact(max_flat)) return NULL;
     if (PyDict_GET_SIZE(live) >= PyLong_AsSsize_t(max_flat)) return NULL;
-    *size = flat_size(value);
-    if (*size == NOT_FLAT || PyBytes_GET_SIZE(data) + *size > limit) return NULL;
-    return PyDict_Copy(value);
+    return flat_of(value, limit - PyBytes_GET_SIZE(data));
 }
 
 static PyObject *store_put(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
@@ -153,12 +125,11 @@ static PyObject *store_put(PyObject *callable, PyObject *const *args, size_t nar
     if (!PyBytes_CheckExact(data)) goto slow;
     limit = SLOT(self, m->limit) == NULL ? -1 : PyLong_AsSsize_t(SLOT(self, m->limit));
     if (limit == -1 && PyErr_Occurred()) PyErr_Clear();
-    value = flat_copy(m, self, data, args[2], limit, &size);
+    value = (PyObject *)kept_flat(m, self, data, args[2], limit);
     if (value == NULL) {
         value = PyErr_Occurred() ? NULL : call_serde(SLOT(self, m->encode_value), args[2]);
         if (value == NULL) goto failed;
         if (!PyBytes_CheckExact(value)) goto slow;
-        size = PyBytes_GET_SIZE(value);
     }
     /* Serdes of the user's ran: the maps are read after them. */
     live = SLOT(self, m->live);
@@ -170,7 +141,7 @@ static PyObject *store_put(PyObject *callable, PyObject *const *args, size_t nar
     }
     limit = SLOT(self, m->limit) == NULL ? -1 : PyLong_AsSsize_t(SLOT(self, m->limit)); /* a serde may have closed the store */
     if (limit == -1 && PyErr_Occurred()) PyErr_Clear();
-    size += PyBytes_GET_SIZE(data);
+    size = PyBytes_GET_SIZE(data) + size_of_value(value);
     if (size > limit) goto slow;
     old = PyDict_GetItemWithError(live, data);
     if (old == NULL) {

@@ -221,8 +221,9 @@ class DeadLetters:
         tasks = failed_in.get(origin)
         if tasks is not None and len(tasks) < self._readers[origin.topic]:
             return ConfigurationError(
-                f"the dead letter of {origin}: {origin.topic} is a broadcast input, and of this record only dead letters of {', '.join(sorted(tasks))} wait. If the "
-                f"record is sent back, all {self._readers[origin.topic]} tasks process it: those that have already processed it would do so a second time.",
+                f"the dead letter of {origin}: {origin.topic} is a broadcast input, and the only waiting dead letters of this record are those of "
+                f"{', '.join(sorted(tasks))}. If the record is sent back, all {self._readers[origin.topic]} tasks process it: those that have already "
+                "processed it would do so a second time.",
                 f"If that does no harm, run `samzapy dlq replay JOB.yaml {entry.number} --to-all-tasks --execute`.",
             )
         if origin in self._newer:

@@ -120,7 +120,7 @@ def _wrong_between(spec: TopicSpec, facts: TopicFacts) -> str:
     if facts.partitions == spec.partitions:
         return ""
     return (
-        f"has {facts.partitions} partitions, the program says {spec.partitions}: keys would go to other tasks than their state; say "
+        f"has {facts.partitions} partitions, the program says {spec.partitions}: keys would go to tasks that do not have their state; say "
         f"partitions={facts.partitions}, give it another name, or run `samzapy reset JOB.yaml`"
     )
 

@@ -51,7 +51,7 @@ def too_late(job: JobFacts) -> Iterator[Finding]:
                 by_window.setdefault(window, []).append((late, came, task.name))
     for window, found in by_window.items():
         late, came, name = max(found)
-        others = also("So were most of those of", len(found) - 1)
+        others = also("The same happened to most records of", len(found) - 1)
         which = f"{100 * late / came:.0f} % of the records that {name} got for {window} in the last minute"
         evidence = {"too_late": late, "records": came, "tasks": len(found)}
         yield Finding("too-late", LOOK, f"{which} were too late, and are not counted.{others}", evidence, REMEDY, window)

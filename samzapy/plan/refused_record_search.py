@@ -32,7 +32,7 @@ from samzapy.plan.transaction_size import HALF, SHRINK_BY, SLOW, TransactionSize
 MAX_ABORTS = 3
 MAX_NAMED = 3
 NOT_OF_A_RECORD = (
-    "Kafka refuses something that was not sent or stored for a record: by a hook other than `process`, by the end of a window, or as a mark of event time"
+    "Kafka refuses something that belongs to no record: what a hook other than `process` or the end of a window sent or stored, or a mark of event time"
 )
 Suspects = Mapping[TopicPartition, int]  # by partition: the records before this offset
 

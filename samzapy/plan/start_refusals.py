@@ -96,8 +96,8 @@ def unnamed(
 def _emptied_by_order(task: str, changelog: str, offset: int, checkpoints: str, position: int) -> Refuse:
     """To keep that state would mean to go on with an empty store."""
     return Refuse(
-        f"{task}: {changelog} holds nothing but deletions, from offset {offset} on, after what the newest checkpoint in {checkpoints} covers (offsets below "
-        f"{position}). A `checkpoint set --reset-state` deleted these keys, and its order was lost before a start carried it out (`reset` "
+        f"{task}: the newest checkpoint in {checkpoints} covers {changelog} only below offset {position}; from offset {offset} on, the changelog holds nothing "
+        "but deletions. A `checkpoint set --reset-state` deleted these keys, and its order was lost before a start carried it out (`reset` "
         "with --coordinator, or somebody deleted the coordinator topic or its records); or later checkpoints were lost (an unclean leader election, or a topic "
         "restored from an older copy).",
         "Give the order again, with --reset-state: `samzapy checkpoint set JOB.yaml --to-earliest --reset-state --execute`, for example, builds the state "

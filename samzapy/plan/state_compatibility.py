@@ -160,8 +160,8 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
     if subject.startswith(PARTITIONS):
         topic = subject.removeprefix(PARTITIONS)
         return Refuse(
-            f"internal topic {topic} had {old} partitions when the state of the operators after it was written, and has {new} now: keys would go to other tasks "
-            "than their state. Nothing is lost: state and waiting records are as they were last committed.",
+            f"internal topic {topic} had {old} partitions when the state of the operators after it was written, and has {new} now: keys would go to tasks "
+            "that do not have their state. Nothing is lost: state and waiting records are as they were last committed.",
             KEEPS_PARTITIONS,
         )
     if subject.startswith(TIME):
@@ -175,7 +175,7 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
         name = next((s for s in checkpoint.stores if subject == key_partitions_subject(s)), "NAME")
         return Refuse(
             f"the keys of {name!r} were in {_partitions(old)}, and would be in {_partitions(new)}: they come through another topic now, or their topic has got "
-            "more partitions. Keys would go to other tasks than their state.",
+            "more partitions. Keys would go to tasks that do not have their state.",
             f"{_back(old, new)} Or do both: 1. give {name!r} another name, so it begins empty; 2. {dropped(name)}",
         )
     if subject.endswith(TABLE):

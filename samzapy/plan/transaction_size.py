@@ -77,7 +77,7 @@ def why_smaller(records: int, seconds: float, at: str, most: int, patience: str)
     `most`: what a transaction holds now. `patience`: the setting that says how long a commit may take, with its value."""
     name = patience.split()[0]
     return (
-        f"commits take the brokers too long: one with {records:,} record{'s' * (records != 1)} took {seconds:.0f} s until {at}, and {patience}. "
+        f"commits take the brokers too long: one with {records:,} record{'s' * (records != 1)} took {seconds:.0f} s (the wait ended at {at}), and {patience}. "
         f"So a transaction holds at most {most:,} record{'s' * (most != 1)} now. See whether a broker is away, this host's clock was set back, "
         "or a quota holds this client back (kafka-configs.sh --bootstrap-server BROKER --describe --entity-type clients, and users); "
         f"lift the quota, raise {name}, or write fewer bytes per record"

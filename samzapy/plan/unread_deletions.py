@@ -43,7 +43,7 @@ class Unread:
 
 def tell(task: str, topic: str, topic_partition: str, unread: Unread, stores: Sequence[str], table: str) -> dict[str, str]:
     """What is told of it: what may be wrong, and the way out. `stores`: which the input fills; `table`: the one of a program's table, or ""."""
-    since = "an unknown time after a commit" if unread.stopped_ms is None else f"{duration(unread.stopped_ms / 1000)} after the last commit"
+    since = "it is not known how long after the last commit" if unread.stopped_ms is None else f"{duration(unread.stopped_ms / 1000)} after the last commit"
     these = f"the table {table!r}" if table else f"store {', '.join(map(repr, stores))}"
     drops = " and ".join(f"`samzapy state drop JOB.yaml {store} --set stores.{store}.changelog=false --execute`" for store in stores)
     return {

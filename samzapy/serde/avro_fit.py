@@ -179,7 +179,7 @@ def refuse_changed(value: Any, read: Any) -> None:
             if math.isinf(read) and not math.isinf(value):
                 raise ValueError(f"{value!r} is beyond the range of float (32 bits): let the schema say double")
         elif isinstance(value, int) and value != read:
-            raise ValueError(f"{shown(value)} would be written as {read!r}: give a number that the type holds; in a union with long, as ('long', …)")
+            raise ValueError(f"{shown(value)} would be written as {read!r}: give a number that the type holds; in a union that has long, write it as ('long', …)")
     elif isinstance(read, datetime.datetime):
         if read.tzinfo is not None and isinstance(value, datetime.datetime) and value.tzinfo is None:
             raise _no_zone(value)

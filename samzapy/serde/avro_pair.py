@@ -48,7 +48,7 @@ class Pair:
         for name, readers in self._twice.items():
             if self.types[name] != self._written[name]:
                 raise ValueError(
-                    f"two types of the file, {readers}, read one type of the writer's schema, with other logical types: let one type of the file read it"
+                    f"two types of the file, {readers}, read one type of the writer's schema, whose logical types differ from theirs: let only one read it"
                 )
         return found
 

@@ -82,7 +82,7 @@ class JsonSchema:
         try:
             wrong = jsonschema.exceptions.best_match(self._checker.iter_errors(value))
         except referencing.exceptions.Unresolvable as error:
-            raise ValueError(f"the schema refers to {error.ref}, which is not in it, and not among what its registration refers to") from None
+            raise ValueError(f"the schema refers to {error.ref}, which is not in it, and not among the references that it was registered with") from None
         if wrong is not None:
             raise ValueError(f"{wrong.json_path}: {wrong.message}")
 

@@ -11,7 +11,7 @@ an overlay or in the cache is a deletion or a known absence; b"" is a value like
 returned (`keep`), so that they can be undone together (`undo`).
 
 Keys are bytes in their *sorting form*; changelogs have the *log form* (store/key_form.py). Values are bytes, and in the
-live overlay copies of flat dicts (store/flat.py) too, which `freeze` encodes.
+live overlay flat dicts (store/flat.py) too, which `freeze` encodes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from samzapy.native import hot_path
 from samzapy.ports import Change, Scan, StoreEngine, TaskStore
 from samzapy.store import misuse
 from samzapy.store.committed import CommittedOverlay, size_of
-from samzapy.store.flat import CACHE_BYTES_EACH, encoded, is_flat, max_flat, size_of_entry
+from samzapy.store.flat import CACHE_BYTES_EACH, Flat, encoded, flat, max_flat, size_of_entry
 from samzapy.store.iterator import OverlayIterator, merged, prefix_end
 from samzapy.store.key_form import key_form
 from samzapy.store.live import is_nothing_below, take_back, written
@@ -68,7 +68,7 @@ class OverlayStore(TaskStore):
         self._max_record_bytes = max_record_bytes
         self._thread = get_ident()
         self._limit, self._closed_because = -1, "it is not open yet"  # the limit: of key and value together; −1: writes are refused
-        self._live: dict[bytes, Any] = {}  # bytes, None or a flat dict
+        self._live: dict[bytes, Any] = {}  # bytes, None or a Flat
         self._frozen: dict[bytes, bytes | None] = {}
         self._bytes = self._frozen_bytes = 0
         self.writes: list[tuple[bytes, Any]] = []  # each with the value before it
@@ -95,8 +95,8 @@ class OverlayStore(TaskStore):
             value = self._committed.newer.get(data, _ABSENT)
             if value is _ABSENT or self._frozen:
                 value = self._below(data)
-        elif type(value) is dict:
-            return value.copy()
+        elif type(value) is Flat:
+            return value.dict()
         try:
             return default if value is None else self._decode_value(value)
         except SerdeError as error:
@@ -114,7 +114,9 @@ class OverlayStore(TaskStore):
         new: Any = None
         if value is not None:
             may_be_flat = type(value) is dict and len(self._live) < self._max_flat
-            new = value.copy() if may_be_flat and is_flat(value, self._limit - len(data)) else self._encode_value(value)
+            new = flat(value, self._limit - len(data)) if may_be_flat else None
+            if new is None:
+                new = self._encode_value(value)
         if (size := size_of_entry(data, new)) > self._limit:
             self._refuse(key, size)
         # The old value is recorded before anything changes, so that `undo` can restore it whatever raises after this.

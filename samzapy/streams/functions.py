@@ -83,7 +83,7 @@ def function(given: Any, what: str, where: str, *, names: Sequence[str] = NAMES,
 def refuse_no_function(given: Any, what: str, where: str) -> None:
     """Refuse what cannot be called. The name of a field may have been meant as a function that gets it."""
     if not callable(given):
-        of_field = f"Write one of the value: lambda value: value.{given}; of a dict: lambda value: value[{given!r}]."
+        of_field = f"Write a function of the value: lambda value: value.{given}; of a dict: lambda value: value[{given!r}]."
         is_field = isinstance(given, str) and given.isidentifier()
         raise refused(f"{what} takes a function, not {type(given).__name__}", of_field if is_field else "", where)
 

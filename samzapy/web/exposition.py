@@ -52,7 +52,7 @@ class _Collector:
 
     def _of_job(self) -> Iterator[Metric]:
         yield InfoMetricFamily("samzapy_build", "The version of samzapy that runs the job.", {"version": version("samzapy")})
-        state = GaugeMetricFamily("samzapy_job_state", "1 for the job's state.", labels=["job", "state"])
+        state = GaugeMetricFamily("samzapy_job_state", "The job's state, in the label state; the value is always 1.", labels=["job", "state"])
         state.add_metric([self._job, self._status["state"]], 1)
         yield state
         for what in ("containers", "tasks"):

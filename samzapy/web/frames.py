@@ -52,7 +52,7 @@ class Streams:
     def open(self, request: Request) -> Response | Refused:
         """The answer to a request for frames. `?sort=`, `?find=`, `?offset=` choose the rows."""
         if self._open >= MAX_STREAMS:
-            why = f"{MAX_STREAMS} streams are open for pages of this job, and there are no more"
+            why = f"{MAX_STREAMS} streams are open for pages of this job, and no more are allowed"
             return Refused(TOO_MANY, why, "Close the page in another tab.", (("Retry-After", "10"),))
         query = request.query_params
         sort, find = query.get("sort", "-lag"), query.get("find", "")[:200]

@@ -14,6 +14,7 @@ from samzapy import native
 from samzapy.container.envelopes import LazyEnvelope, RecordEnvelope
 from samzapy.serde import basic
 from samzapy.serde.record import RecordSerde
+from samzapy.store.flat import flat
 from samzapy.store.overlay import OverlayStore
 from tests.unit.native.pairs import needs_native
 from tests.unit.native.test_hot_loop import LATER, Side
@@ -42,6 +43,20 @@ def stores() -> Callable[[], None]:
         commit(store, next(position))
         store.get("a")
         store.write_out()
+
+    return call
+
+
+def flat_dicts() -> Callable[[], None]:
+    numbers = iter(range(1, 1 << 40))
+
+    def call() -> None:
+        name, text = f"n{next(numbers)}", f"text {next(numbers)}"
+        for value in ({name: text, "c": 1 << 40, "s": 0.5, "b": True}, {name: None, "x": text}, {}, {"x": text, "set": {1}}, {"x": "y" * 600}):
+            for most in (600, 3):
+                found = flat(value, most)
+                if found is not None:
+                    found.dict()
 
     return call
 
@@ -107,7 +122,7 @@ def native_loop(collector: Any, requests: Any, clock: Any) -> Any:
     return hot_loop(collector, requests, clock)
 
 
-@pytest.mark.parametrize("make", [stores, sends, serdes, loop])
+@pytest.mark.parametrize("make", [stores, flat_dicts, sends, serdes, loop])
 def test_no_memory_is_kept(make: Callable[[], Callable[[], None]]) -> None:
     call = make()
     for _ in range(50):
@@ -128,6 +143,19 @@ def test_counts_of_references_stay() -> None:
         store.get(key)
         store.undo()
     assert held == [sys.getrefcount(one) for one in (key, value, store, OverlayStore, str, None.__class__)]
+
+
+def test_a_flat_dict_holds_its_texts_and_names_and_gives_them_back() -> None:
+    name, text, number = "some name", "some text", 1 << 40
+    found = flat({name: 1}, 600)  # the names of the last shapes are kept
+    held = [sys.getrefcount(one) for one in (name, text, number)]
+    for _ in range(1000):
+        found = flat({name: text}, 600)
+        again = found.dict()
+        assert again[name] is text
+        found = flat({name: number}, 600)
+    del again
+    assert [sys.getrefcount(one) for one in (name, text, number)] == held
 
 
 def test_an_envelope_holds_what_it_was_made_of_and_gives_it_back() -> None:

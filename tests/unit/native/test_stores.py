@@ -19,7 +19,7 @@ from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.stamp import StoreIdentity, StoreStamp
 from samzapy.serde.basic import JsonSerde
 from samzapy.serde.registry import serde_named
-from samzapy.store.flat import CACHE_BYTES_EACH, flat_size
+from samzapy.store.flat import CACHE_BYTES_EACH, Flat, flat
 from samzapy.store.memory import MemoryEngine
 from samzapy.store.overlay import OverlayStore
 from tests.unit.native.pairs import in_python, needs_native, outcome
@@ -87,14 +87,20 @@ class Pair:
 
     def held(self, number: int) -> tuple[Any, ...]:
         store = self.stores[number]
-        writes = [(key, "absent" if type(old) is object else old) for key, old in store.writes]
-        return repr(store._live), store._frozen, store._bytes, writes, store._committed.newer, store._committed.older, store._cache._young, store.stamp
+        writes = [(key, "absent" if type(old) is object else shown(old)) for key, old in store.writes]
+        live = {key: shown(value) for key, value in store._live.items()}
+        return live, store._frozen, store._bytes, writes, store._committed.newer, store._committed.older, store._cache._young, store.stamp
 
     def get(self, *args: Any) -> None:
         self.do(lambda store: store.get(*args), lambda store: in_python(OverlayStore.get)(store, *args))
 
     def put(self, *args: Any) -> None:
         self.do(lambda store: store.put(*args), lambda store: in_python(OverlayStore.put)(store, *args))
+
+
+def shown(value: Any) -> Any:
+    """Of the live overlay: a flat dict by what it says, the order of its names and the types of its values."""
+    return (value.bytes, repr(value.dict())) if type(value) is Flat else value
 
 
 def commit(store: OverlayStore, position: int) -> list[Any]:
@@ -152,9 +158,9 @@ def test_a_flat_dict_is_kept_as_it_is_and_is_what_json_gives_back(value: dict[st
     pair.put("a", value)
     before = repr(value)
     for store in pair.stores:
-        assert type(store._live[b"a"]) is dict and store._live[b"a"] is not value  # noqa: PT018
+        assert type(store._live[b"a"]) is Flat
         found = store.get("a")
-        assert (repr(found), found is not store._live[b"a"]) == (before, True)
+        assert (repr(found), found is not value, found is not store.get("a")) == (before, True, True)
         size = store.uncommitted_bytes
         ((_, data),) = commit(store, 2)
         assert (data, len(b"a" + data) <= size) == (orjson.dumps(value), True)
@@ -166,7 +172,49 @@ def test_any_other_value_is_encoded_at_once(value: Any) -> None:
     pair = Pair("string", "json", 1 << 20, 0, 1000)
     pair.put("a", value)
     assert [type(store._live.get(b"a")) for store in pair.stores] in ([bytes] * 2, [type(None)] * 2)
-    assert flat_size(value) == -1 or type(value) is not dict
+    assert type(value) is not dict or flat(value, 1 << 20) is None
+
+
+def test_a_flat_dict_does_not_change_with_the_dict_that_was_put_nor_with_one_that_was_got() -> None:
+    pair = Pair("string", "json", 1 << 20, 0, 1000)
+    value = {"c": 1, "text": "a" * 20}
+    pair.put("a", value)
+    value["c"] = 2
+    for store in pair.stores:
+        found = store.get("a")
+        found["c"], found["more"] = 3, 4
+        assert store.get("a") == {"c": 1, "text": "a" * 20}
+
+
+def test_dicts_of_all_shapes_at_once_are_kept_apart() -> None:
+    """Names that are equal but other objects, the same names in another order, names of the same lengths, fewer and more of them."""
+    draw = random.Random(5)
+    items = [None, True, False, 0, -1, 1 << 62, -(1 << 63), 0.1, -0.0, 1e300, "", "x", "a" * 5]
+    kept: list[tuple[dict[str, Any], Any]] = []
+    for _ in range(20_000):
+        names = draw.sample(["a", "b", "ab", "ba", "aa", "c", "", "count", "total"], draw.randrange(9))
+        value = {"".join(list(name)): draw.choice(items) for name in names}
+        found = flat(value, 512)
+        assert found is not None and repr(found.dict()) == repr(value)  # noqa: PT018
+        if draw.random() < 0.5 or not kept:
+            kept.append((value, found))
+        else:
+            kept[draw.randrange(len(kept))] = (value, found)
+    assert all(repr(found.dict()) == repr(value) and len(orjson.dumps(value)) <= found.bytes for value, found in kept)
+
+
+def test_only_what_is_small_enough_is_kept_flat() -> None:
+    assert flat({"c": 1}, 40).bytes == 40
+    assert flat({"c": 1}, 39) is None
+    assert flat({}, 2).dict() == {}
+    assert flat({chr(97 + number): 1 for number in range(13)}, 1 << 20).bytes == 2 + 13 * 38
+    assert flat({chr(97 + number): 1 for number in range(14)}, 1 << 20) is None
+    assert flat({str(number): 1 for number in range(100)}, 1 << 20) is None
+    for wrong in (([], 1), ({},), ({}, "x")):
+        with pytest.raises(TypeError):
+            flat(*wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        Flat()
 
 
 def test_a_flat_dict_is_encoded_at_once_where_the_serde_is_not_plain_json_or_the_cache_is_small() -> None:
@@ -178,7 +226,7 @@ def test_a_flat_dict_is_encoded_at_once_where_the_serde_is_not_plain_json_or_the
         store.load([], STAMP)
         for number in range(5):
             store.put(str(number), {"c": number})
-        assert [type(store._live[str(number).encode()]) is dict for number in range(5)] == [number < kept for number in range(5)]
+        assert [type(store._live[str(number).encode()]) is Flat for number in range(5)] == [number < kept for number in range(5)]
         assert store.get("4") == ([("c", 4)] if isinstance(serde, Own) else {"c": 4})
 
 

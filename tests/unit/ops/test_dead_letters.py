@@ -424,7 +424,7 @@ def test_a_broadcast_record_that_some_tasks_have_processed_goes_back_only_if_tha
     assert [2, 1, 1] == [sum(e.letter.origin == o for e in found.entries) for o in (("all", 0, 0), ("all", 0, 1), ("in", 0, 0))]
 
     with pytest.raises(
-        ConfigurationError, match=r"all\[0\]@1: all is a broadcast input, and of this record only dead letters of Partition 0 wait"
+        ConfigurationError, match=r"all\[0\]@1: all is a broadcast input, and the only waiting dead letters of this record are those of Partition 0\."
     ) as refused:
         checked.replay([Origin("all", 0, 1)], quiet)
     assert "--to-all-tasks" in refused.value.remedy
@@ -453,7 +453,7 @@ def test_of_a_broadcast_record_none_goes_back_if_one_of_its_dead_letters_is_refu
         letters.replay([Origin("all", 0, 0)], quiet)
 
     letters.discard({second.place}, quiet)
-    with pytest.raises(ConfigurationError, match=f"only dead letters of {first.letter.task} wait"):
+    with pytest.raises(ConfigurationError, match=f"the only waiting dead letters of this record are those of {first.letter.task}"):
         letters.replay([Origin("all", 0, 0)], quiet)
     assert [first.place] == [e.place for e in DeadLetters(JOB, ("in", "all"), bench.log, bench.clock).replay(None, quiet)]
 

@@ -27,7 +27,7 @@ def test_a_partition_whose_records_are_almost_all_too_late_is_named_with_what_to
     assert (finding.code, finding.about, dict(finding.evidence)) == ("too-late", "clicks", {"too_late": 95, "records": 100, "tasks": 1})
     assert "watermark_delay" in finding.remedy
     (finding,) = looked(tasks((0, 0), (0, 0)), tasks((100, 95), (50, 50)))
-    assert finding.sentence.endswith("not counted. So were most of those of one other task.")
+    assert finding.sentence.endswith("not counted. The same happened to most records of one other task.")
 
 
 def test_what_is_healthy_or_not_known_raises_no_hint() -> None:

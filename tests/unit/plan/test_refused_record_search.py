@@ -16,7 +16,7 @@ from samzapy.plan.refused_record_search import MAX_ABORTS, Culprit, GiveUp, NoCu
 from samzapy.plan.transaction_size import COMMITS_TO_GROW, GROW_BY, NO_LIMIT, SHRINK_BY
 
 WITHOUT_A_RECORD = (
-    "Kafka refuses something that was not sent or stored for a record: by a hook other than `process`, by the end of a window, or as a mark of event time"
+    "Kafka refuses something that belongs to no record: what a hook other than `process` or the end of a window sent or stored, or a mark of event time"
 )
 REFUSED = RecordRejected("too large.", "")
 ABORTED = TransactionAborted("the broker wants an abort.", "")

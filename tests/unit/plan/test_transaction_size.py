@@ -96,11 +96,11 @@ def test_when_the_quota_is_lifted_it_grows_by_doubling() -> None:
 
 def test_what_is_said() -> None:
     assert (
-        "commits take the brokers too long: one with 15,875 records took 60 s until 12:31:05 UTC, and commit.timeout is 60 s. So a transaction holds at "
-        "most 7,937 records now. See whether a broker is away, this host's clock was set back, or a quota holds this client back "
+        "commits take the brokers too long: one with 15,875 records took 60 s (the wait ended at 12:31:05 UTC), and commit.timeout is 60 s. So a transaction "
+        "holds at most 7,937 records now. See whether a broker is away, this host's clock was set back, or a quota holds this client back "
         "(kafka-configs.sh --bootstrap-server BROKER --describe --entity-type clients, and users); lift the quota, raise "
         "commit.timeout, or write fewer bytes per record"
     ) == why_smaller(15_875, 60.2, "12:31:05 UTC", 7937, "commit.timeout is 60 s")
-    assert "one with 2 records took 9 s until 1:00, and containers.lease is 8 s. So a transaction holds at most 1 record now." in why_smaller(
+    assert "one with 2 records took 9 s (the wait ended at 1:00), and containers.lease is 8 s. So a transaction holds at most 1 record now." in why_smaller(
         2, 9, "1:00", 1, "containers.lease is 8 s"
     )

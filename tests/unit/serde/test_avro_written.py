@@ -97,7 +97,7 @@ def test_only_what_a_schema_may_write_beyond_the_bounds_is_walked_over(schema: A
     ],
 )  # fmt: skip
 def test_a_whole_number_that_would_come_back_as_another_one_is_refused(kind: Any, value: Any) -> None:
-    with pytest.raises(SerdeError, match=r"would be written as .*: give a number that the type holds; in a union with long, as \('long', …\)"):
+    with pytest.raises(SerdeError, match=r"would be written as .*: give a number that the type holds; in a union that has long, write it as \('long', …\)"):
         of(kind).encode({"v": value})
 
 

@@ -431,7 +431,7 @@ def test_what_cannot_be_a_key_is_the_records_error(program: Any, said: str) -> N
 def test_who_writes_marks_by_hand_stops_the_job() -> None:
     with Harness(counting("by-number")) as h:
         h.send_raw("test-1-by-number", b"{}", MARKS_KEY)
-        with pytest.raises(TaskError, match="samzapy's own key for marks holds none"):
+        with pytest.raises(TaskError, match="samzapy's own key for marks holds no mark"):
             h.run()
 
 
