@@ -15,7 +15,7 @@ from typing import Any
 
 from samzapy.native import hot_path
 
-CACHE_BYTES_EACH = 2048  # a flat dict takes some 100 bytes in memory, at most 600: all of them, less than a third of what the read cache may take
+CACHE_BYTES_EACH = 2048  # a flat dict takes some 100 bytes in memory, at most 1,200: all of them, under two thirds of what the read cache may take
 
 
 class _None:
