@@ -35,7 +35,7 @@ static void flat_dealloc(PyObject *object) {
     for (i = 0; i < count; i++) {
         if (KIND(self->kinds, i) == TEXT) Py_DECREF(self->items[i].text);
     }
-    Py_DECREF(self->names);
+    Py_XDECREF(self->names);
     if (free_counts[count] < MAX_FREE) {
         free_flats[count][free_counts[count]++] = self;
     } else {
@@ -54,7 +54,7 @@ static int is_plain(PyObject *text) {
     return PyUnicode_CheckExact(text) && PyUnicode_IS_COMPACT_ASCII(text) && PyUnicode_GET_LENGTH(text) <= MAX_FLAT_BYTES;
 }
 
-/* The names of the last shapes, by how many they are and by their first: tuples of plain text. */
+/* The names of the last shapes, by the lengths of the names and their first characters: tuples of plain text. */
 enum { SHAPES = 64 };
 static PyObject *shapes[SHAPES];
 
@@ -62,17 +62,19 @@ static int has_names(PyObject *shape, PyObject *const *names, Py_ssize_t count) 
     Py_ssize_t i;
     if (shape == NULL || PyTuple_GET_SIZE(shape) != count) return 0;
     for (i = 0; i < count; i++) {
-        PyObject *one = PyTuple_GET_ITEM(shape, i), *other = names[i];
-        Py_ssize_t size = PyUnicode_GET_LENGTH(one);
-        if (one != other && (size != PyUnicode_GET_LENGTH(other) || memcmp(PyUnicode_DATA(one), PyUnicode_DATA(other), (size_t)size) != 0)) return 0;
+        PyObject *one = PyTuple_GET_ITEM(shape, i);
+        if (one != names[i] && !same_text(one, names[i])) return 0;
     }
     return 1;
 }
 
 /* A new reference to a tuple of these names. */
 static PyObject *shape_of(PyObject *const *names, Py_ssize_t count) {
-    Py_ssize_t length = count ? PyUnicode_GET_LENGTH(names[0]) : 0, at = count * 5 + length + (length ? *(unsigned char *)PyUnicode_DATA(names[0]) : 0), i;
-    PyObject **shape = &shapes[at % SHAPES], *made;
+    PyObject **shape, *made;
+    size_t at = 0;
+    Py_ssize_t i;
+    for (i = 0; i < count; i++) at = at * 31 + (size_t)PyUnicode_GET_LENGTH(names[i]) + *(unsigned char *)PyUnicode_DATA(names[i]); /* 0 after the last one */
+    shape = &shapes[at % SHAPES];
     if (has_names(*shape, names, count)) return Py_NewRef(*shape);
     for (i = 0; i < count; i++) Py_INCREF(names[i]); /* making a tuple may collect garbage, and so run code that changes the dict */
     made = PyTuple_New(count);
@@ -86,9 +88,9 @@ static PyObject *shape_of(PyObject *const *names, Py_ssize_t count) {
 }
 
 /* A flat dict as it is kept, a new reference, if its JSON takes at most `most` bytes and no more than MAX_FLAT_BYTES; NULL without an exception: it is none,
- * or takes more. Runs no code of the user's. */
+ * or takes more. Other code runs only if it collects garbage while a tuple of names is made; by then nothing here depends on the dict any more. */
 static Flat *flat_of(PyObject *value, Py_ssize_t most) {
-    PyObject *names[MAX_ENTRIES], *name, *item, *shape;
+    PyObject *names[MAX_ENTRIES], *name, *item;
     Item items[MAX_ENTRIES];
     uint64_t kinds = 0;
     Py_ssize_t at = 0, size = 2, count = 0, i;
@@ -121,23 +123,15 @@ static Flat *flat_of(PyObject *value, Py_ssize_t most) {
         kinds |= (uint64_t)kind << (KIND_BITS * count);
         names[count++] = name;
     }
-    if (size > most) return NULL;
-    for (i = 0; i < count; i++) {
-        if (KIND(kinds, i) == TEXT) Py_INCREF(items[i].text);
-    }
-    shape = shape_of(names, count);
-    self = shape == NULL ? NULL : new_flat(count);
-    if (self == NULL) {
-        for (i = 0; i < count; i++) {
-            if (KIND(kinds, i) == TEXT) Py_DECREF(items[i].text);
-        }
-        Py_XDECREF(shape);
-        return NULL;
-    }
-    self->names = shape;
+    if (size > most || (self = new_flat(count)) == NULL) return NULL;
+    self->names = NULL;
     self->kinds = kinds;
     self->bytes = size;
     memcpy(self->items, items, (size_t)count * sizeof(Item));
+    for (i = 0; i < count; i++) {
+        if (KIND(kinds, i) == TEXT) Py_INCREF(items[i].text);
+    }
+    if ((self->names = shape_of(names, count)) == NULL) Py_CLEAR(self);
     return self;
 }
 

@@ -47,15 +47,6 @@ static PyObject *decoded_part(const Parts *parts, PyObject *message, int which, 
     return decoded;
 }
 
-/* Whether two names are equal; each message has a name of its own, mostly the same ASCII text. −1: an exception. */
-static int same_text(PyObject *one, PyObject *other) {
-    if (PyUnicode_CheckExact(one) && PyUnicode_CheckExact(other) && PyUnicode_IS_COMPACT_ASCII(one) && PyUnicode_IS_COMPACT_ASCII(other)) {
-        Py_ssize_t size = PyUnicode_GET_LENGTH(one);
-        return size == PyUnicode_GET_LENGTH(other) && memcmp(PyUnicode_DATA(one), PyUnicode_DATA(other), (size_t)size) == 0;
-    }
-    return PyObject_RichCompareBool(one, other, Py_EQ);
-}
-
 /* Whether a message is of this topic and partition; where there is no topic yet, its own are taken. −1: an exception. */
 static int same_partition(const Parts *parts, PyObject *message, PyObject **topic, long *partition) {
     PyObject *name, *number = part(parts, message, PARTITION);

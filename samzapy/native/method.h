@@ -55,6 +55,15 @@ static int is_this_thread(PyObject *number) {
     return own == PyThread_get_thread_ident();
 }
 
+/* Whether two names are equal, which are mostly other objects and the same ASCII text. −1: an exception, never for exact ASCII text. */
+static int same_text(PyObject *one, PyObject *other) {
+    if (PyUnicode_CheckExact(one) && PyUnicode_CheckExact(other) && PyUnicode_IS_COMPACT_ASCII(one) && PyUnicode_IS_COMPACT_ASCII(other)) {
+        Py_ssize_t size = PyUnicode_GET_LENGTH(one);
+        return size == PyUnicode_GET_LENGTH(other) && memcmp(PyUnicode_DATA(one), PyUnicode_DATA(other), (size_t)size) == 0;
+    }
+    return PyObject_RichCompareBool(one, other, Py_EQ);
+}
+
 /* A callable that is a method when it is an attribute of a class, as a Python function is. `slow`: the Python function that it stands for. */
 #define METHOD_HEAD        \
     PyObject_HEAD          \
