@@ -43,13 +43,13 @@ class Unread:
 
 def tell(task: str, topic: str, topic_partition: str, unread: Unread, stores: Sequence[str], table: str) -> dict[str, str]:
     """What is told of it: what may be wrong, and the way out. `stores`: which the input fills; `table`: the one of a program's table, or ""."""
-    since = "it is not known how long after the last commit" if unread.stopped_ms is None else f"{duration(unread.stopped_ms / 1000)} after the last commit"
+    since = " (how long after the last commit is not known)" if unread.stopped_ms is None else f", {duration(unread.stopped_ms / 1000)} after the last commit"
     these = f"the table {table!r}" if table else f"store {', '.join(map(repr, stores))}"
     drops = " and ".join(f"`samzapy state drop JOB.yaml {store} --set stores.{store}.changelog=false --execute`" for store in stores)
     return {
         "topic": topic,
         "partition": topic_partition,
-        "sentence": f"{task} goes on in {topic_partition} at {unread.position}, {since}; the topic keeps deletions for "
+        "sentence": f"{task} goes on in {topic_partition} at {unread.position}{since}; the topic keeps deletions for "
         f"{duration((unread.kept_ms or 0) / 1000)} (`delete.retention.ms`). So {these} may still have entries that were deleted meanwhile.",
         "remedy": f"To fill the table again from its topic, stop the job, `samzapy state drop JOB.yaml {table} --execute`, and start the job."
         if table

@@ -132,7 +132,7 @@ def test_a_command_that_writes_checkpoints_does_not_hide_how_long_the_job_was_st
             h.cluster.compact("users", drop_tombstones=True)
         drop_store(h, "old", stores={"users": kinds})
         h.run()
-        assert is_told == any(said.startswith("Partition 0 goes on in users[0] at 2, it is not known how long after the last commit; ") for said in warnings(caplog))
+        assert is_told == any(said.startswith("Partition 0 goes on in users[0] at 2 (how long after the last commit is not known); ") for said in warnings(caplog))
         assert is_told == bool(in_status(h))
 
 
