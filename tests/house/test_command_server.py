@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_server import run_samzapy
+from tests.integration.processes import is_gone, until
 
 LIMIT_S = 120.0
 JOB = "job: here\ntask: task_of_${WHAT}:Here\nkafka: {bootstrap.servers: 'localhost:1'}\ninputs: [{topic: in}]\n"
@@ -33,6 +34,13 @@ def test_it_is_the_command(tmp_path: Path, arguments: list[str]) -> None:
 
 
 def test_one_that_does_not_end_in_time_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(JOB)
+    (tmp_path / "task_of_mine.py").write_text("import os, pathlib, time\npathlib.Path('pid').write_text(str(os.getpid()))\ntime.sleep(3600)\n")
+    run_samzapy(["--version"], tmp_path, LIMIT_S)  # the server has started
+
     with pytest.raises(subprocess.TimeoutExpired):
-        run_samzapy(["schema"], tmp_path, 0.0)
+        run_samzapy(["validate", "job.yaml"], tmp_path, 10.0, {**os.environ, "WHAT": "mine"})
+
+    pid = int((tmp_path / "pid").read_text())
+    until(lambda: is_gone(pid), "the command is no more")
     assert 0 == run_samzapy(["--version"], tmp_path, LIMIT_S).returncode
