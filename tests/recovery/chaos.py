@@ -118,6 +118,7 @@ class World:
         """A fault of everything: it stands with the first job's, and both must recover."""
         fault = Fault(now_ms(), kind, target, self.first.tasks(), part=self.first.part)
         self.first.faults.append(fault)
+        self.second.hit_as_well(fault.at_ms)
         self._pending += [(self.first, fault), (self.second, replace(fault, tasks=self.second.tasks()))]
         return fault
 

@@ -67,7 +67,7 @@ class FaultRun:
         self._blocks = contextlib.ExitStack()
         self._known: set[Proc] = set()
         self._pause = threading.Event()
-        self._breaks: list[int] = []  # when the job was stopped to be started elsewhere
+        self._breaks: list[int] = []  # when the job was stopped to be started elsewhere, or hit by what is noted with another job
         self.job.locate = self.observer.url
 
     @classmethod
@@ -303,6 +303,10 @@ class FaultRun:
     def stop_load(self) -> int:
         """Until the broker has everything; how many records there were."""
         return sum(self._load.stop().values()) if self._load else 0
+
+    def hit_as_well(self, at_ms: int) -> None:
+        """A fault that is noted with another job hit this one, too: what follows is not counted to this job's own fault before it."""
+        self._breaks.append(at_ms)
 
     def loaded_s(self) -> float:
         return time.monotonic() - self._load.began if self._load else 0.0

@@ -177,6 +177,15 @@ def test_a_faults_time_ends_where_the_next_begins() -> None:
     assert [(0.3, 0.25), (None, 1.25)] == [(f.until_running_s, f.until_commit_s) for f in faults]
 
 
+def test_what_hit_the_job_and_is_noted_with_another_is_not_counted_to_the_fault_before() -> None:
+    seen = samples((1100, False, 1), (1400, True, 2), (2100, False, 2), (2300, True, 2))
+    alone, broken_off = Fault(1000, "kill", "a", ("Partition 0",)), Fault(1000, "kill", "a", ("Partition 0",))
+    timed([alone], seen, [], 3000)
+    timed([broken_off], seen, [], 3000, breaks=[900, 2000])
+
+    assert (1.3, 0.4) == (alone.until_running_s, broken_off.until_running_s)
+
+
 # -- the relay -----------------------------------------------------------------------------------------------------------------------
 
 
