@@ -1,4 +1,4 @@
-"""Live frames: once a second to each tab that looks, what changed of what it shows. Bounded by that, not by the job.
+"""Live frames: once a second to each tab that looks, and when the job's state changes, what changed of what it shows. Bounded by that, not by the job.
 
 A stream is an answer of server-sent events, read with `fetch`, because the token goes in a header. The first frame is whole; later ones have only
 the rows and containers that changed. It ends by itself after STREAM_S, or when the driver stops, and the page asks again.
@@ -71,19 +71,23 @@ class Streams:
                 frame = await run_in_threadpool(lambda: make_frame(self._facts, view))
                 told = {**changed(frame, sent), "now_ms": self._now_ms()}  # times are of the driver's clock: the page's may differ
                 yield b"event: frame\ndata: " + orjson.dumps(told) + b"\n\n"
-                for _ in range(int(EVERY_S / LOOK_S)):
-                    await asyncio.sleep(LOOK_S)
-                    if is_closing(request):
-                        break
+                await self._wait(request, frame["job"]["state"])
                 if is_closing(request) or await request.is_disconnected():
                     break
             yield b"event: again\ndata: {}\n\n"
         finally:
             self._open -= 1
 
+    async def _wait(self, request: Request, state: str) -> None:
+        """Until the next frame: a second, or until the job's state is another. A container that died is back within a second or two."""
+        for _ in range(int(EVERY_S / LOOK_S)):
+            await asyncio.sleep(LOOK_S)
+            if is_closing(request) or await run_in_threadpool(self._facts.state) != state:
+                break
+
 
 class Recent:
-    """Facts of which the status is made at most twice a second, however many look."""
+    """Facts of which the status is made at most twice a second, however many look, and when the job's state changes."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
@@ -92,9 +96,12 @@ class Recent:
 
     def status(self) -> dict[str, Any]:
         with self._lock:
-            if time.monotonic() - self._made_at >= FRESH_S:
+            if time.monotonic() - self._made_at >= FRESH_S or self._status["state"] != self._facts.state():
                 self._status, self._made_at = self._facts.status(), time.monotonic()
             return self._status
+
+    def state(self) -> str:
+        return self._facts.state()
 
     def events(self, since: int) -> Rows:
         return self._facts.events(since)

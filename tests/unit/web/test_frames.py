@@ -94,6 +94,22 @@ def test_each_frame_tells_the_drivers_time_also_one_without_news() -> None:
     assert [1000, 1007, 1014] == [frame["now_ms"] for frame in frames]
 
 
+def test_a_state_that_lasts_less_than_a_second_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container dies, and its tasks run again before a second has passed."""
+    stage = Stage()
+    stage.beat()
+    later, ticks = iter(["DEGRADED"] + 2 * ["RUNNING"] + ["DEGRADED"] + 4 * ["RUNNING"]), count(0.0, REQUEST_S / 5)
+
+    async def look(_s: float) -> None:
+        stage.roster.state = next(later, "RUNNING")
+
+    monkeypatch.setattr(web_frames.asyncio, "sleep", look)
+    with TestClient(Starlette(routes=[Route("/stream", Streams(live(stage), lambda: next(ticks)).open)])) as client:
+        told = client.get("/stream").text
+    frames = [orjson.loads(line.removeprefix("data: ")) for line in told.splitlines() if line.startswith("data: {") and line != "data: {}"]
+    assert ["RUNNING", "DEGRADED", "RUNNING", "DEGRADED"] == [frame["job"]["state"] for frame in frames if "job" in frame]
+
+
 def test_one_stream_too_many_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_frames, "MAX_STREAMS", 0)
     answer = asked("")
