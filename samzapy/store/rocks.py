@@ -45,6 +45,7 @@ MIN_BUDGET_BYTES = 4 << 20
 MAX_WRITE_BUFFER_BYTES = 32 << 20
 MAX_OPEN_FILES = 256  # of one store
 METADATA_BYTES = 16 << 10  # of a part of an index or a filter
+BLOCK_BYTES = 4 << 10  # what a get that the cache does not answer reads and decompresses
 
 
 class SharedMemory:
@@ -221,7 +222,7 @@ def _options(memory: SharedMemory) -> Options:
     table.set_partition_filters(True)
     table.set_metadata_block_size(METADATA_BYTES)
     table.set_pin_top_level_index_and_filter(True)
-    table.set_block_size(16 << 10)
+    table.set_block_size(BLOCK_BYTES)
     table.set_format_version(5)
     options = Options(raw_mode=True)
     options.create_if_missing(True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -379,4 +380,19 @@ def test_a_get_in_a_large_store_reads_a_part_of_its_filter(tmp_path: Path) -> No
     before = bytes_read()
     assert {None} == {engine.get(key) for key in missing}
     assert (bytes_read() - before) / len(missing) < 200_000
+    engine.close()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="the system does not tell how much a process reads")
+def test_a_get_that_the_cache_does_not_answer_reads_one_small_block(tmp_path: Path) -> None:
+    engine = RocksEngine(tmp_path, SharedMemory(4 << 20))
+    for begin in range(0, 200_000, 10_000):
+        engine.write([(b"key-%d" % number, os.urandom(100)) for number in range(begin, begin + 10_000)], at(begin))
+    engine.flush()
+    engine._db.compact_range(None, None)  # into one file
+    keys = [b"key-%d" % number for number in range(0, 200_000, 77)]
+    before = bytes_read()
+    assert all(engine.get(key) for key in random.Random(1).sample(keys, len(keys)))
+    assert (bytes_read() - before) / len(keys) < 8_000
     engine.close()
