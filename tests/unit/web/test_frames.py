@@ -90,8 +90,7 @@ def test_each_frame_tells_the_drivers_time_also_one_without_news() -> None:
     streams = Streams(live(stage), lambda: next(ticks), lambda: next(times))
     with TestClient(Starlette(routes=[Route("/stream", streams.open)])) as client:
         told = client.get("/stream").text
-    frames = [orjson.loads(line.removeprefix("data: ")) for line in told.splitlines() if line.startswith("data: {") and line != "data: {}"]
-    assert [1000, 1007, 1014] == [frame["now_ms"] for frame in frames]
+    assert [1000, 1007, 1014] == [frame["now_ms"] for frame in frames_of(told)]
 
 
 def test_a_state_that_lasts_less_than_a_second_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,8 +105,7 @@ def test_a_state_that_lasts_less_than_a_second_is_shown(monkeypatch: pytest.Monk
     monkeypatch.setattr(web_frames.asyncio, "sleep", look)
     with TestClient(Starlette(routes=[Route("/stream", Streams(live(stage), lambda: next(ticks)).open)])) as client:
         told = client.get("/stream").text
-    frames = [orjson.loads(line.removeprefix("data: ")) for line in told.splitlines() if line.startswith("data: {") and line != "data: {}"]
-    assert ["RUNNING", "DEGRADED", "RUNNING", "DEGRADED"] == [frame["job"]["state"] for frame in frames if "job" in frame]
+    assert ["RUNNING", "DEGRADED", "RUNNING", "DEGRADED"] == [frame["job"]["state"] for frame in frames_of(told) if "job" in frame]
 
 
 def test_one_stream_too_many_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,6 +120,10 @@ def test_an_offset_that_is_no_number_is_refused(offset: str) -> None:
     assert (400, "application/problem+json") == (answer.status_code, answer.headers["Content-Type"])
     assert "offset=" in answer.json()["detail"]
     assert len(answer.text) < 500
+
+
+def frames_of(told: str) -> list[dict[str, Any]]:
+    return [orjson.loads(line.removeprefix("data: ")) for line in told.splitlines() if line.startswith("data: {") and line != "data: {}"]
 
 
 def asked(query: str) -> Any:
