@@ -367,6 +367,11 @@ def bytes_read() -> int:
     return int(dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())["rchar"])
 
 
+def into_one_file(engine: RocksEngine) -> None:
+    engine.flush()
+    engine._db.compact_range(None, None)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="the system does not tell how much a process reads")
 def test_a_get_in_a_large_store_reads_a_part_of_its_filter(tmp_path: Path) -> None:
@@ -374,8 +379,7 @@ def test_a_get_in_a_large_store_reads_a_part_of_its_filter(tmp_path: Path) -> No
     engine = RocksEngine(tmp_path, SharedMemory(8 << 20))
     for begin in range(0, 1_000_000, 50_000):
         engine.write([(b"key-%d" % number, b"v") for number in range(begin, begin + 50_000)], at(begin))
-    engine.flush()
-    engine._db.compact_range(None, None)  # into one file
+    into_one_file(engine)
     missing = [b"key-%d-" % number for number in range(0, 1_000_000, 5_000)]
     before = bytes_read()
     assert {None} == {engine.get(key) for key in missing}
@@ -389,8 +393,7 @@ def test_a_get_that_the_cache_does_not_answer_reads_one_small_block(tmp_path: Pa
     engine = RocksEngine(tmp_path, SharedMemory(4 << 20))
     for begin in range(0, 200_000, 10_000):
         engine.write([(b"key-%d" % number, os.urandom(100)) for number in range(begin, begin + 10_000)], at(begin))
-    engine.flush()
-    engine._db.compact_range(None, None)  # into one file
+    into_one_file(engine)
     keys = [b"key-%d" % number for number in range(0, 200_000, 77)]
     before = bytes_read()
     assert all(engine.get(key) for key in random.Random(1).sample(keys, len(keys)))

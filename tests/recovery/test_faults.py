@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +21,8 @@ import pytest
 from samzapy.model.checkpoint import Checkpoint
 from tests.integration.processes import until
 from tests.recovery.audit import Committed, Seen
+from tests.recovery.chaos import World
+from tests.recovery.fault_run import FaultRun
 from tests.recovery.faults import (
     MARK,
     Fault,
@@ -184,6 +187,16 @@ def test_what_hit_the_job_and_is_noted_with_another_is_not_counted_to_the_fault_
     timed([broken_off], seen, [], 3000, breaks=[900, 2000])
 
     assert (1.3, 0.4) == (alone.until_running_s, broken_off.until_running_s)
+
+
+def test_a_fault_of_everything_ends_the_time_of_the_second_jobs_fault_before_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    first, second = FaultRun.__new__(FaultRun), FaultRun.__new__(FaultRun)
+    for fault_run in (first, second):
+        fault_run.faults, fault_run._breaks, fault_run.part = [], [], ""
+    monkeypatch.setattr(FaultRun, "tasks", lambda _: ("Partition 0",))
+    fault = World(first, second, tmp_path).note("pause broker", "broker 1")
+
+    assert ([fault], [], [fault.at_ms]) == (first.faults, second.faults, second._breaks)
 
 
 # -- the relay -----------------------------------------------------------------------------------------------------------------------

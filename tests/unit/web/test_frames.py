@@ -78,8 +78,7 @@ def test_a_stream_ends_by_itself_before_it_is_cut_however_long_its_frames_take()
     stage.beat()
     ticks = count(0.0, REQUEST_S / 2)
     streams = Streams(live(stage), lambda: next(ticks))
-    with TestClient(Starlette(routes=[Route("/stream", streams.open)])) as client:
-        told = client.get("/stream").text
+    told = told_by(streams)
     assert (1, 1) == (told.count("event: frame"), told.count("event: again"))
 
 
@@ -88,8 +87,7 @@ def test_each_frame_tells_the_drivers_time_also_one_without_news() -> None:
     stage.beat()
     ticks, times = count(0.0, REQUEST_S / 4), count(1000, 7)
     streams = Streams(live(stage), lambda: next(ticks), lambda: next(times))
-    with TestClient(Starlette(routes=[Route("/stream", streams.open)])) as client:
-        told = client.get("/stream").text
+    told = told_by(streams)
     assert [1000, 1007, 1014] == [frame["now_ms"] for frame in frames_of(told)]
 
 
@@ -103,8 +101,7 @@ def test_a_state_that_lasts_less_than_a_second_is_shown(monkeypatch: pytest.Monk
         stage.roster.state = next(later, "RUNNING")
 
     monkeypatch.setattr(web_frames.asyncio, "sleep", look)
-    with TestClient(Starlette(routes=[Route("/stream", Streams(live(stage), lambda: next(ticks)).open)])) as client:
-        told = client.get("/stream").text
+    told = told_by(Streams(live(stage), lambda: next(ticks)))
     assert ["RUNNING", "DEGRADED", "RUNNING", "DEGRADED"] == [frame["job"]["state"] for frame in frames_of(told) if "job" in frame]
 
 
@@ -120,6 +117,11 @@ def test_an_offset_that_is_no_number_is_refused(offset: str) -> None:
     assert (400, "application/problem+json") == (answer.status_code, answer.headers["Content-Type"])
     assert "offset=" in answer.json()["detail"]
     assert len(answer.text) < 500
+
+
+def told_by(streams: Streams) -> str:
+    with TestClient(Starlette(routes=[Route("/stream", streams.open)])) as client:
+        return client.get("/stream").text
 
 
 def frames_of(told: str) -> list[dict[str, Any]]:
