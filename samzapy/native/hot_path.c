@@ -35,7 +35,7 @@ PyMODINIT_FUNC PyInit__hot_path(void) {
     struct {
         PyObject **at;
         const char *text;
-    } names[] = {{&s_below, "_below"}, {&s_keep, "keep"}, {&s_writes, "writes"}, {&s_scans, "scans"}, {&s_stores, "stores"},
+    } names[] = {{&s_below, "_below"}, {&s_get, "get"}, {&s_turn, "_turn"}, {&s_keep, "keep"}, {&s_writes, "writes"}, {&s_scans, "scans"}, {&s_stores, "stores"},
                  {&s_process, "process"}, {&s_ssp, "ssp"}, {&s_decode_key, "decode_key"}, {&s_decode_value, "decode_value"},
                  {&s_processed, "processed"}, {&s_key, "key"}};
     Decode_Type.tp_traverse = decode_traverse;

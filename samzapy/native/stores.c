@@ -1,7 +1,7 @@
 /* OverlayStore.get and .put (store/overlay.py). */
 #include "method.h"
 
-static PyObject *s_below;
+static PyObject *s_below, *s_get, *s_turn;
 
 /* Bytes of a value of the live overlay: at most, where it is a flat dict. */
 static Py_ssize_t size_of_value(PyObject *value) {
@@ -12,23 +12,59 @@ static Py_ssize_t size_of_value(PyObject *value) {
 typedef struct {
     METHOD_HEAD
     PyObject *serde_error;
-    Py_ssize_t live, frozen, committed, cache, quick_key, decode_value, newer, older, young;
+    Py_ssize_t entry_bytes, live, frozen, committed, cache, quick_key, decode_value, thread, barrier, engine, newer, older, young, old, room;
 } StoreGet;
 
-/* The value of a key in the maps in memory, a borrowed reference; NULL: in none of them, or an exception. */
-static PyObject *in_memory(const StoreGet *m, PyObject *self, PyObject *data) {
-    PyObject *committed = SLOT(self, m->committed), *cache = SLOT(self, m->cache);
-    PyObject *maps[5] = {SLOT(self, m->live), SLOT(self, m->frozen), committed == NULL ? NULL : SLOT(committed, m->newer),
-                         committed == NULL ? NULL : SLOT(committed, m->older), cache == NULL ? NULL : SLOT(cache, m->young)};
-    int i;
-    for (i = 0; i < 5; i++) {
-        PyObject *value;
-        if (maps[i] == NULL || !PyDict_CheckExact(maps[i])) return NULL; /* `_below` looks there, or says what is wrong */
-        if (PyDict_GET_SIZE(maps[i]) == 0) continue;
-        value = PyDict_GetItemWithError(maps[i], data);
-        if (value != NULL || PyErr_Occurred()) return value;
+/* ReadCache.add of a key that is not in the young generation. −1: an exception. */
+static int add_to_cache(const StoreGet *m, PyObject *cache, PyObject *data, PyObject *value) {
+    Py_ssize_t size = m->entry_bytes + PyBytes_GET_SIZE(data) + (value == Py_None ? 0 : PyBytes_GET_SIZE(value));
+    PyObject *young = SLOT(cache, m->young), *turned;
+    if (add_to(cache, m->room, -size) || PyDict_SetItem(young, data, value)) return -1;
+    if (PyLong_AsSsize_t(SLOT(cache, m->room)) >= 0) return 0;
+    turned = PyObject_CallMethodNoArgs(cache, s_turn);
+    Py_XDECREF(turned);
+    return turned == NULL ? -1 : 0;
+}
+
+/* The value of a key that no map in memory has: OverlayStore._from_engine. A new reference. */
+static PyObject *from_engine(const StoreGet *m, PyObject *self, PyObject *cache, PyObject *data) {
+    PyObject *engine = SLOT(self, m->engine), *barrier = SLOT(self, m->barrier), *value;
+    int is_barrier = barrier == NULL ? 1 : PyObject_RichCompareBool(data, barrier, Py_EQ);
+    if (is_barrier < 0) return NULL;
+    if (is_barrier || engine == NULL || engine == Py_None || !is_this_thread(SLOT(self, m->thread))) return PyObject_CallMethodOneArg(self, s_below, data);
+    Py_INCREF(engine); /* it runs Python code, which may close the store */
+    Py_INCREF(cache);
+    value = PyObject_CallMethodOneArg(engine, s_get, data);
+    if (value != NULL && value != Py_None && !PyBytes_CheckExact(value)) {
+        Py_SETREF(value, PyObject_CallMethodOneArg(self, s_below, data));
+    } else if (value != NULL && add_to_cache(m, cache, data, value)) {
+        Py_CLEAR(value);
     }
-    return NULL;
+    Py_DECREF(engine);
+    Py_DECREF(cache);
+    return value;
+}
+
+/* The value of a key, a new reference: the first of the maps in memory that has it, or the engine. NULL: an exception. */
+static PyObject *value_of(const StoreGet *m, PyObject *self, PyObject *data) {
+    PyObject *committed = SLOT(self, m->committed), *cache = SLOT(self, m->cache), *value;
+    if (committed != NULL && cache != NULL) {
+        PyObject *maps[6] = {SLOT(self, m->live), SLOT(self, m->frozen), SLOT(committed, m->newer), SLOT(committed, m->older), SLOT(cache, m->young),
+                             SLOT(cache, m->old)};
+        int i;
+        for (i = 0; i < 6 && maps[i] != NULL && PyDict_CheckExact(maps[i]); i++) {
+            if (PyDict_GET_SIZE(maps[i]) == 0) continue;
+            value = PyDict_GetItemWithError(maps[i], data);
+            if (value == NULL && PyErr_Occurred()) return NULL;
+            if (value == NULL) continue;
+            if (i == 5 && value != Py_None && !PyBytes_CheckExact(value)) break;
+            Py_INCREF(value);
+            if (i == 5 && add_to_cache(m, cache, data, value)) Py_CLEAR(value); /* it was asked for lately: it stays when the generation turns */
+            return value;
+        }
+        if (i == 6) return from_engine(m, self, cache, data);
+    }
+    return PyObject_CallMethodOneArg(self, s_below, data); /* it looks in all of them, or says what is wrong */
 }
 
 static PyObject *store_get(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
@@ -50,12 +86,7 @@ static PyObject *store_get(PyObject *callable, PyObject *const *args, size_t nar
         Py_DECREF(data);
         return slowly(m, args, nargsf, kwnames);
     }
-    value = in_memory(m, self, data);
-    if (value == NULL && PyErr_Occurred()) {
-        Py_DECREF(data);
-        return NULL;
-    }
-    value = value == NULL ? PyObject_CallMethodOneArg(self, s_below, data) : Py_NewRef(value);
+    value = value_of(m, self, data);
     Py_DECREF(data);
     if (value == NULL) return NULL;
     if (value == Py_None) {
@@ -73,16 +104,22 @@ static PyObject *store_get(PyObject *callable, PyObject *const *args, size_t nar
 
 static PyObject *store_get_new(PyTypeObject *type, PyObject *args, PyObject *kwds) {
     PyObject *cls, *committed, *cache, *slow, *serde_error;
+    Py_ssize_t entry_bytes;
     StoreGet *self;
-    if (!PyArg_ParseTuple(args, "O!O!O!OO", &PyType_Type, &cls, &PyType_Type, &committed, &PyType_Type, &cache, &slow, &serde_error)) return NULL;
+    if (!PyArg_ParseTuple(args, "O!O!O!OOn", &PyType_Type, &cls, &PyType_Type, &committed, &PyType_Type, &cache, &slow, &serde_error, &entry_bytes)) {
+        return NULL;
+    }
     self = new_method(type, store_get, cls, slow);
     if (self == NULL) return NULL;
     self->serde_error = Py_NewRef(serde_error); /* a class of a module, which lives as long as the process */
+    self->entry_bytes = entry_bytes;
     if ((self->live = offset_of(cls, "_live")) < 0 || (self->frozen = offset_of(cls, "_frozen")) < 0 ||
         (self->committed = offset_of(cls, "_committed")) < 0 || (self->quick_key = offset_of(cls, "_quick_key")) < 0 ||
         (self->decode_value = offset_of(cls, "_decode_value")) < 0 || (self->cache = offset_of(cls, "_cache")) < 0 ||
         (self->newer = offset_of(committed, "newer")) < 0 || (self->older = offset_of(committed, "older")) < 0 ||
-        (self->young = offset_of(cache, "_young")) < 0) {
+        (self->young = offset_of(cache, "_young")) < 0 || (self->old = offset_of(cache, "_old")) < 0 || (self->room = offset_of(cache, "_room")) < 0 ||
+        (self->thread = offset_of(cls, "_thread")) < 0 || (self->barrier = offset_of(cls, "_barrier")) < 0 ||
+        (self->engine = offset_of(cls, "_engine")) < 0) {
         Py_DECREF(self);
         return NULL;
     }

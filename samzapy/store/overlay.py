@@ -29,7 +29,7 @@ from samzapy.model.stamp import StoreStamp
 from samzapy.native import hot_path
 from samzapy.ports import Change, Scan, StoreEngine, TaskStore
 from samzapy.store import misuse
-from samzapy.store.committed import CommittedOverlay, size_of
+from samzapy.store.committed import ENTRY_BYTES, CommittedOverlay, size_of
 from samzapy.store.flat import CACHE_BYTES_EACH, Flat, encoded, flat, max_flat, size_of_entry
 from samzapy.store.iterator import OverlayIterator, merged, prefix_end
 from samzapy.store.key_form import key_form
@@ -341,5 +341,5 @@ class OverlayStore(TaskStore):
 
 
 if hot_path is not None:
-    OverlayStore.get = hot_path.StoreGet(OverlayStore, CommittedOverlay, ReadCache, OverlayStore.get, SerdeError)  # type: ignore[method-assign]
+    OverlayStore.get = hot_path.StoreGet(OverlayStore, CommittedOverlay, ReadCache, OverlayStore.get, SerdeError, ENTRY_BYTES)  # type: ignore[method-assign]
     OverlayStore.put = hot_path.StorePut(OverlayStore, KeyOrder, OverlayStore.put, _ABSENT)  # type: ignore[method-assign]

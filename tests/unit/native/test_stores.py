@@ -89,7 +89,8 @@ class Pair:
         store = self.stores[number]
         writes = [(key, "absent" if type(old) is object else shown(old)) for key, old in store.writes]
         live = {key: shown(value) for key, value in store._live.items()}
-        return live, store._frozen, store._bytes, writes, store._committed.newer, store._committed.older, store._cache._young, store.stamp
+        cache = (store._cache._young, store._cache._old, store._cache._room)
+        return live, store._frozen, store._bytes, writes, store._committed.newer, store._committed.older, cache, store.stamp
 
     def get(self, *args: Any) -> None:
         self.do(lambda store: store.get(*args), lambda store: in_python(OverlayStore.get)(store, *args))
