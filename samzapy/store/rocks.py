@@ -46,13 +46,21 @@ MAX_WRITE_BUFFER_BYTES = 32 << 20
 MAX_OPEN_FILES = 256  # of one store
 METADATA_BYTES = 16 << 10  # of a part of an index or a filter
 BLOCK_BYTES = 4 << 10  # what a get that the cache does not answer reads and decompresses
+FILTER_SHARE, PIECE_SHARE = 64, 16  # what a store's write buffer begins with, and grows by, as parts of what the store has
+MAX_PIECE_BYTES = 1 << 20
 
 
 class SharedMemory:
-    """One memory budget for the blocks and write buffers of all stores of a container. Write buffers take at most half of it."""
+    """One memory budget for the blocks and write buffers of all stores of a container. Write buffers take at most half of it.
 
-    def __init__(self, budget_bytes: int) -> None:
+    `stores`: how many are to share it.
+    """
+
+    def __init__(self, budget_bytes: int, stores: int = 1) -> None:
         self.budget_bytes = max(budget_bytes, MIN_BUDGET_BYTES)
+        self.write_buffer_bytes = min(MAX_WRITE_BUFFER_BYTES, self.budget_bytes // 4)
+        self.filter_bytes = self.budget_bytes // stores // FILTER_SHARE
+        self.piece_bytes = min(self.budget_bytes // stores // PIECE_SHARE, MAX_PIECE_BYTES)
         self.cache = Cache(self.budget_bytes)
         self.buffers = WriteBufferManager.new_write_buffer_manager_with_cache(self.budget_bytes // 2, False, self.cache)
 
@@ -228,7 +236,11 @@ def _options(memory: SharedMemory) -> Options:
     options.create_if_missing(True)
     options.set_block_based_table_factory(table)
     options.set_write_buffer_manager(memory.buffers)
-    options.set_write_buffer_size(min(MAX_WRITE_BUFFER_BYTES, memory.budget_bytes // 4))
+    options.set_write_buffer_size(memory.write_buffer_bytes)
+    options.set_arena_block_size(memory.piece_bytes)
+    # A Bloom filter: most gets are of keys that are not in the write buffer.
+    options.set_memtable_prefix_bloom_ratio(memory.filter_bytes / memory.write_buffer_bytes)
+    options.set_memtable_whole_key_filtering(True)
     options.set_max_write_buffer_number(3)
     options.set_compression_type(DBCompressionType.lz4())
     options.set_level_compaction_dynamic_level_bytes(True)

@@ -183,7 +183,7 @@ def _store_specs(
     stores = len(settings.stores) * max(1, -(-task_count // settings.containers.count))
     all_bytes = of_all_stores(settings.containers.memory_bytes)
     cache_bytes = of_each_store(all_bytes, stores)
-    memory = SharedMemory(all_bytes) if settings.stores else None
+    memory = SharedMemory(all_bytes, stores) if settings.stores else None
     names = JobTopics.of(settings)
     job = names.job
     result = {}

@@ -362,6 +362,18 @@ def test_stores_share_one_memory_budget(tmp_path: Path) -> None:
         engine.close()
 
 
+@pytest.mark.parametrize("stores", [1, 4, 300])
+def test_a_new_write_buffer_takes_a_small_part_of_what_its_store_has(tmp_path: Path, stores: int) -> None:
+    """RocksDB takes its Bloom filter at once, and memory by the piece, also for a store that gets no more than a few keys."""
+    memory = SharedMemory(128 << 20, stores)
+    engine = RocksEngine(tmp_path, memory)
+    engine.write([(b"key", b"value")], at(1))
+    taken = engine._db.property_int_value("rocksdb.cur-size-all-mem-tables")
+    share = memory.budget_bytes // stores
+    assert share // 64 <= taken < share // 12
+    engine.close()
+
+
 def bytes_read() -> int:
     """What this process has read from files so far."""
     return int(dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())["rchar"])
