@@ -61,7 +61,7 @@ bench: dev  ## samzapy beside hand-written loops: a table, and JSON in .bench/re
 bench-check: dev  ## compare the newest results of `make bench` with tests/bench/recorded.json
 	$(BIN)/python -m tests.bench check
 
-bench-peers: dev  ## w2, w3 and latency beside Quix Streams, Bytewax, Kafka Streams and Flink, each in an environment of its own; BENCH=w3 ONLY=quix ROUNDS=3 RECORDS=1000000 SMALL=1
+bench-peers: dev  ## w2, w3, latency and restore beside Quix Streams, Bytewax, Kafka Streams and Flink, each in an environment of its own; BENCH=w3 ONLY=quix ROUNDS=3 RECORDS=1000000 SMALL=1
 	$(BIN)/python -m tests.bench.peers.run --bench "$(BENCH)" --only "$(ONLY)" --rounds $(or $(ROUNDS),3) --records $(or $(RECORDS),1000000) $(if $(SMALL),--small)
 
 simulate: dev  ## ten thousand simulated histories, resumable: SEEDS=from-to, JOBS=processes

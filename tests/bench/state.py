@@ -31,9 +31,13 @@ KEPT = "kept"
 
 def restore(place: Place) -> Sides:
     """W4: a changelog of a million keys into an empty RocksDB; the start of the process is not counted."""
-    keys = SMALL_RESTORED_KEYS if place.small else RESTORED_KEYS
+    keys = restored_keys(place)
     sides = [Side("loop", partial(_restore_loop, place, keys)), Side("samzapy", partial(_restore_job, place, keys))]
     return Sides(sides, [("samzapy", "loop")], keys)
+
+
+def restored_keys(place: Place) -> int:
+    return SMALL_RESTORED_KEYS if place.small else RESTORED_KEYS
 
 
 def start(place: Place) -> Sides:
@@ -75,12 +79,17 @@ def _built(place: Place, keys: int) -> Path:
     own = (f"bench-state-{keys}-1-", f"_bench-state-{keys}_1")
     topics.delete(place.servers, [given, *(name for name in topics.names(place.servers) if any(part in name for part in own))])
     create_topic(place.servers, given, PARTITIONS, **FOR_EVER)
-    topics.fill(place.servers, given, _values(range(keys)))
+    fill(place, given, keys)
     job.parent.mkdir(parents=True)
     place.job_file(job.parent, "Keep", _inputs(given), stores=_stores())
     run_job(job)
     built.touch()
     return job
+
+
+def fill(place: Place, topic: str, keys: int) -> None:
+    """One record for each key."""
+    topics.fill(place.servers, topic, _values(range(keys)))
 
 
 def _inputs(topic: str) -> list[dict[str, Any]]:

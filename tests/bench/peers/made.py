@@ -18,6 +18,7 @@ from pathlib import Path
 from samzapy.dev.jars import KAFKA_VERSION
 from samzapy.dev.java import find_java
 from samzapy.dev.spark import pyspark_jars
+from tests.bench.place import PARTITIONS
 
 HERE = Path(__file__).parent
 QUIX, BYTEWAX = ("quixstreams==3.28.1",), ("bytewax==0.21.1", "confluent-kafka==2.12.2")
@@ -58,7 +59,7 @@ def kafka_streams(bench: str, threads: int, peers: Path) -> Command:
     libs = _jars(java, peers / f"kafka-streams-{KAFKA_VERSION}", KAFKA_STREAMS)
     source = str(HERE / "KafkaStreamsPeer.java")
     return lambda servers, given, output, folder: (
-        [java, "-cp", f"{libs}{os.sep}*", source, bench, servers, given, output, f"{folder}/state", str(threads)], {}
+        [java, "-cp", f"{libs}{os.sep}*", source, bench, servers, given, output, f"{folder}/state", str(threads), str(PARTITIONS)], {}
     )  # fmt: skip
 
 
@@ -85,6 +86,7 @@ PEERS: dict[str, dict[str, Callable[[Path], Command]]] = {  # by benchmark
     },
     "w3": {"quix": partial(quix, "quix_w3.py"), "flink": partial(flink, "w3", 2), "flink_1_slot": partial(flink, "w3", 1)},
     "latency": {"kafka_streams": partial(kafka_streams, "latency", 1)},
+    "restore": {"kafka_streams": partial(kafka_streams, "restore", 1), "kafka_streams_2": partial(kafka_streams, "restore", 2)},
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.peers.run`: W2, W3 and latency by samzapy, a hand-written loop and others, over the same topic, one after the other (`make bench-peers`).
+"""`python -m tests.bench.peers.run`: W2, W3, latency and restore by samzapy, a hand-written loop and others, one after the other (`make bench-peers`).
 
 A peer that cannot be made or run here is left out, and the reason is said. Every update of W2 that a peer writes is compared with the model; floats
 as numbers, since each writes JSON in its own way. No window of W3 may have a record too many; how many records a peer lost is a figure.
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import orjson
 
-from tests.bench import live, throughput, topics, windows
+from tests.bench import live, state, throughput, topics, windows
 from tests.bench.__main__ import FOLDER, RECORDS, SMALL_RECORDS
 from tests.bench.peers.made import PEERS, Command, Missing
 from tests.bench.place import PARTITIONS, Place, broker
@@ -76,6 +76,9 @@ def _own(place: Place, bench: str) -> tuple[list[Side], list[Side]]:
     if bench == "w3":
         w3 = windows.w3(place).sides
         return w3[:1], [w3[1], windows.in_two_containers(place)]
+    if bench == "restore":
+        restore = state.restore(place).sides
+        return restore[:1], restore[1:]
     return [], [live.exactly_once(place, LATENCY_SECONDS, LATENCY_WARM_UP_S)]
 
 
@@ -88,7 +91,7 @@ def _side(place: Place, bench: str, name: str) -> Side | None:
     except (Missing, OSError, RuntimeError, subprocess.SubprocessError) as error:
         _say(f"{name} is left out of {bench}: {error}")
         return None
-    return Side(name, partial({"w2": _updates, "w3": _windows, "latency": _latency}[bench], place, command))
+    return Side(name, partial({"w2": _updates, "w3": _windows, "latency": _latency, "restore": _restore}[bench], place, command))
 
 
 def _run(place: Place, command: Command, given: str, name: str) -> None:
@@ -116,6 +119,19 @@ def _latency(place: Place, command: Command) -> Figures:
         finally:
             process.terminate()
             process.wait(LIMIT_S)
+
+
+def _restore(place: Place, command: Command) -> Figures:
+    """Of a store with the same keys and values as samzapy's, from a changelog that is made for this run: its name comes from the run's."""
+    keys = state.restored_keys(place)
+    with place.attempt() as name:
+        changelog = create_topic(place.servers, f"{name}-out-kept-changelog", PARTITIONS, cleanup_policy="compact")
+        state.fill(place, changelog, keys)
+        _run(place, command, place.empty(), name)
+        said = orjson.loads((place.runs / name / "log").read_text().strip().splitlines()[-1])
+    if said["records"] < keys or said["keys"] != keys:
+        raise AssertionError(f"{keys} keys were to be restored from {changelog}: {said}")
+    return {"seconds": said["seconds"]}
 
 
 def _windows(place: Place, command: Command) -> Figures:
