@@ -150,7 +150,7 @@ def test_a_strangers_open_transaction(staged: Callable[..., Trouble], tell: Tell
 
 
 def test_a_container_that_crashes_again_and_again(staged: Callable[..., Trouble], tell: Tell) -> None:
-    job = staged()
+    job = staged(on_error={"then": "skip"})  # with `stop`, a quick machine finds the record and ends the job before a hint is told
     with fed(job, EASY) as (_, _, hints):
         job.order.write_text("crash")
         hint = hints.within(TOLD_S, "flapping")

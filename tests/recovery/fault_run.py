@@ -331,8 +331,8 @@ class FaultRun:
         self.job.start()
         self.whole()
 
-    def conclude(self) -> Report:
-        """Stop the job, which has caught up; verify, audit, search."""
+    def conclude(self, damaged: bool = False) -> Report:
+        """Stop the job, which has caught up; verify, audit, search. `damaged`: the run damaged files of its local stores."""
         self.processes()
         until_ms = now_ms()
         code = self.job.stop()
@@ -342,7 +342,7 @@ class FaultRun:
         return Report(
             tuple(self.faults), self.job.verify(), tuple(audit(events)), summary(events), code,
             tuple(left), aborted(self._servers, self.job.topics.output), aborted(self._servers, self.job.topics.job.checkpoint_topic),
-            verify_stores(self.job.file),
+            verify_stores(self.job.file, until_ms if damaged else None),
         )  # fmt: skip
 
 

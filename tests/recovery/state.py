@@ -13,9 +13,11 @@ from pathlib import Path
 from samzapy.clock import SystemClock
 from samzapy.config.load import load_job
 from samzapy.ops.local_stores import LocalState
+from samzapy.store.problems import MARKER
 from samzapy.wiring.clients import kafka_log
 
 AGREES = "agrees"
+DAMAGED = "its files are damaged or missing"  # in the mark of a store that was set aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +28,13 @@ class LocalStores:
     summary: str
 
 
-def verify_stores(job_file: Path) -> LocalStores:
-    """Compare every local store of a stopped job with its changelog; a store that no host has complete is a problem too."""
+def verify_stores(job_file: Path, damaged_since_ms: int | None = None) -> LocalStores:
+    """Compare every local store of a stopped job with its changelog; a store that no host has complete is a problem too.
+
+    Args:
+        damaged_since_ms: when the job began to stop, if the run damaged files of stores. RocksDB may meet the damage only in the flush of the
+            stop; the store is then set aside, as it must be, and nobody starts that could restore it.
+    """
     loaded = load_job([job_file])
     settings, log, clock = loaded.settings, kafka_log(loaded.settings), SystemClock()
     hosts = sorted({path.name for path in Path(settings.state.dir).expanduser().glob("*/*") if path.name != "run" and path.is_dir()})
@@ -45,6 +52,16 @@ def verify_stores(job_file: Path) -> LocalStores:
                 problems.append(f"{host}: {task}, store {store!r}: {report.outcome}: {report.detail}")
             elif report.outcome == AGREES:
                 complete.add((task, store))
-    problems += [f"{task}, store {store!r}: no host has it complete" for task, store in sorted(places - complete)]
+    for task, store in sorted(places - complete):
+        if damaged_since_ms is not None and found_damaged(Path(settings.state.dir).expanduser(), task, store, damaged_since_ms):
+            outcomes["found damaged at the stop, and set aside"] += 1
+        else:
+            problems.append(f"{task}, store {store!r}: no host has it complete")
     found = ", ".join(f"{n} {outcome}" for outcome, n in sorted(outcomes.items()))
     return LocalStores(tuple(problems), f"{len(places)} stores on {len(hosts)} hosts ({', '.join(hosts)}): {found or 'nothing'}")
+
+
+def found_damaged(state: Path, task: str, store: str, since_ms: int) -> bool:
+    """Whether a local store of that name was set aside at `since_ms` or later, because of damage."""
+    marks = [mark for mark in state.rglob(MARKER) if (mark.parent.parent.parent.name, mark.parent.parent.name) == (task, store)]
+    return any(mark.stat().st_mtime_ns // 1_000_000 >= since_ms and DAMAGED in mark.read_text() for mark in marks)
